@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A link in virtual time: one direction of one path, and the only place where faults
+ * live. The owner offers a packet's size and is told the packet's fate; it keeps the
+ * packets and the event heap itself. Used by fabric/sim and by the delay line of
+ * `sdr wan`.
+ *
+ * Pure: no I/O, no clock (now is an argument), no allocation, all randomness from the
+ * seed. It deliberately knows nothing of what is in a packet.
+ *
+ * A packet's way: queue (overflow drops it, a long queue marks it) -> serialisation at
+ * rate_bps -> blackout, drop list, random loss -> delay, jitter, reordering,
+ * duplication, corruption. A packet lost behind the queue has used the link's time.
+ */
+#ifndef SDR_LINK_LINK_H
+#define SDR_LINK_LINK_H
+
+#include "base/rng.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Gilbert-Elliott loss (RFC 6534's and the netem manual's letters: p, r, 1-h, 1-k): two
+ * states, a step after each packet. All zero: no loss. p_gb = p_bg = 0 with loss_good
+ * set: i.i.d. loss.
+ */
+struct link_ge {
+	double p_gb;	  /* good -> bad */
+	double p_bg;	  /* bad -> good */
+	double loss_bad;  /* 1 - h */
+	double loss_good; /* 1 - k */
+};
+
+/* Packets that would leave the queue in [from_ns, to_ns) are lost. */
+struct link_blackout {
+	uint64_t from_ns, to_ns;
+};
+
+/* All zero: infinitely fast, no delay, no faults. Lists are borrowed, not copied. */
+struct link_attr {
+	uint64_t rate_bps;     /* 0: infinite */
+	uint64_t delay_ns;     /* propagation */
+	uint64_t jitter_ns;    /* uniform in [0, jitter_ns] on top */
+	bool jitter_reorders;  /* false: jitter never lets a packet overtake another */
+	uint64_t queue_bytes;  /* 0: unlimited; counts what is not serialised yet */
+	uint64_t ecn_bytes;    /* mark where the queue, packet included, is longer; 0: never */
+	struct link_ge loss;   /* see link_ge_iid, link_ge_mean */
+	double reorder_p;      /* a packet is held back by ... */
+	uint64_t reorder_ns;   /* ... this much, out of its order */
+	double duplicate_p;    /* a second copy ... */
+	uint64_t duplicate_ns; /* ... this much after the first */
+	double corrupt_p;      /* one bit of the (first) copy is flipped */
+	const uint64_t *drop;  /* indices of packets to lose, ascending; 0 is the first packet */
+	size_t n_drop;	       /* ... offered after link_init or link_attr_set */
+	const struct link_blackout *blackout; /* ascending, disjoint */
+	size_t n_blackout;
+};
+
+enum link_loss {
+	LINK_LOST_NOT,
+	LINK_LOST_QUEUE,
+	LINK_LOST_RANDOM,
+	LINK_LOST_LIST,
+	LINK_LOST_BLACKOUT,
+	LINK_LOST_REASONS
+};
+
+struct link_fate {
+	uint32_t copies;	/* 0 .. 2 */
+	uint64_t deliver_ns[2]; /* of each copy, absolute */
+	enum link_loss lost;
+	bool ce;
+	bool corrupt;	      /* flip corrupt_bit of copy 0 */
+	uint64_t corrupt_bit; /* 0 .. 8*bytes - 1; bit b is bit b%8 of byte b/8 */
+};
+
+struct link_counters {
+	uint64_t offered_pkts, offered_bytes;
+	uint64_t delivered_pkts;	       /* at least one copy will arrive */
+	uint64_t lost_pkts[LINK_LOST_REASONS]; /* by reason; [LINK_LOST_NOT] stays 0 */
+	uint64_t duplicated_pkts;
+	uint64_t reordered_pkts; /* arrive after a packet that was offered later, as far as
+				  * known at offer: counted at the one that overtakes */
+	uint64_t marked_pkts;
+	uint64_t corrupted_pkts;
+};
+
+/*
+ * Invariants: (1) busy_frac < rate_bps where rate_bps > 0, else 0; (2) delivered + sum of
+ * lost == offered; (3) now never goes back: an earlier now counts as the last one.
+ */
+struct link {
+	struct link_attr attr;
+	struct rng rng;
+	uint64_t now_ns;
+	uint64_t busy_ns; /* the last bit leaves at busy_ns + busy_frac / rate_bps */
+	uint64_t busy_frac;
+	uint64_t in_order_ns; /* latest delivery of a packet that kept its order */
+	uint64_t latest_ns;   /* latest delivery of any */
+	uint64_t index;	      /* of the next packet, for the drop list */
+	size_t drop_next, blackout_next;
+	bool bad; /* Gilbert-Elliott state */
+	struct link_counters counters;
+};
+
+/* -EINVAL: a probability outside [0, 1] or a list out of order; -ERANGE: a rate or delay
+ * beyond what the arithmetic holds (2^62 bit/s or ns). */
+int link_attr_check(const struct link_attr *attr);
+/* Errors as link_attr_check. */
+int link_init(struct link *l, const struct link_attr *attr, uint64_t seed);
+/*
+ * New attributes from now_ns on. What is queued keeps its fate, counters and random
+ * state go on; the drop list counts from here.
+ */
+int link_attr_set(struct link *l, uint64_t now_ns, const struct link_attr *attr);
+/*
+ * Offers a packet of `bytes` (with all its headers) at now_ns. Returns fate->copies.
+ */
+int link_offer(struct link *l, uint64_t now_ns, uint32_t bytes, struct link_fate *fate);
+/* Bytes not serialised yet at now_ns, rounded up. */
+uint64_t link_queued_bytes(const struct link *l, uint64_t now_ns);
+void link_check(const struct link *l);
+
+/* Each packet lost with probability p. */
+struct link_ge link_ge_iid(double p);
+/*
+ * Everything in bursts is lost: mean loss ratio in [0, 1), mean burst of at least 1
+ * packet. -ERANGE where no such process exists (the good state would have to be shorter
+ * than a packet).
+ */
+int link_ge_mean(double mean_loss, double mean_burst_pkts, struct link_ge *out);
+/* Its long-run loss ratio. */
+double link_ge_ratio(const struct link_ge *ge);
+
+#endif
