@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ACK and NACK.
+ *
+ *	ACK:  | write_below 4 | nwindows 1 | windows (runs.h) | nchannels 1 | channels |
+ *	channel: | id 1 | flags 1 | newest_psn 3 | age_ns 4 |
+ *	         | received v | duplicates v | ce v | host_drops v |
+ *
+ *	NACK, kind 0: | 0 | write 4 | n 2 | n x { block 4, deficit 2 } |
+ *	      kind 1: | 1 | window (runs.h) |
+ *
+ * An ACK is filled until a byte budget is reached and read without allocation.
+ * Knows nothing of which windows matter or how often.
+ */
+#ifndef SDR_WIRE_ACK_H
+#define SDR_WIRE_ACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/runs.h"
+
+#define WIRE_ACK_FIXED_BYTES 6
+#define WIRE_ACK_CHANNEL_MAX_BYTES 49
+#define WIRE_ACK_MAX_WINDOWS 255
+#define WIRE_ACK_MAX_CHANNELS 255
+#define WIRE_NACK_MAX_BLOCKS 1024
+
+enum wire_ack_channel_flags { WIRE_ACK_PSN_VALID = 1 };
+
+struct wire_ack_channel {
+	uint8_t id;
+	uint8_t flags;
+	uint32_t newest_psn; /* 24 bits; means something with WIRE_ACK_PSN_VALID */
+	uint32_t age_ns;     /* since it arrived; UINT32_MAX where longer */
+	uint64_t received;   /* distinct packets since the connection's start; so below */
+	uint64_t duplicates;
+	uint64_t ce;
+	uint64_t host_drops;
+};
+
+/* An ACK being written. Opaque. */
+struct wire_ack_enc {
+	uint8_t *buf;
+	size_t cap;
+	size_t at;
+	size_t nwindows_at;
+	size_t nchannels_at; /* 0: still among the windows */
+	size_t reserved;     /* for the channels to come */
+};
+
+/* Begins a body of at most cap bytes, room for nchannels set aside. 0 or -ENOSPC. */
+int wire_ack_begin(struct wire_ack_enc *enc, uint8_t *buf, size_t cap, uint32_t write_below,
+		   unsigned int nchannels);
+
+/*
+ * Adds a window: as much of [first, first + length) as fits, bit 0 of bits being
+ * packet `first`. Returns how many packets it covers; 0: the ACK is full (or length
+ * is 0, or first + length beyond 2^32, or a channel was added already).
+ */
+uint32_t wire_ack_window_from_bits(struct wire_ack_enc *enc, uint32_t message, uint32_t first,
+				   uint32_t length, const uint64_t *bits);
+
+/* After the windows. 0 or -ENOSPC; the first nchannels always fit. */
+int wire_ack_channel_put(struct wire_ack_enc *enc, const struct wire_ack_channel *channel);
+
+/* The body's length. */
+int wire_ack_end(struct wire_ack_enc *enc);
+
+/* An ACK that was checked as a whole; below the counts, the iterators' own. */
+struct wire_ack {
+	uint32_t write_below;
+	uint8_t nwindows;
+	uint8_t nchannels;
+	const uint8_t *window_at_;
+	const uint8_t *channel_at_;
+	const uint8_t *end_;
+	unsigned int windows_left_;
+	unsigned int channels_left_;
+};
+
+/* 0, -EMSGSIZE, -EBADMSG. Points into body. */
+int wire_ack_open(const uint8_t *body, size_t len, struct wire_ack *out);
+
+/* 1 and the next, or 0. Windows and channels may be read in any order of the two. */
+int wire_ack_next_window(struct wire_ack *ack, struct wire_window *win);
+int wire_ack_next_channel(struct wire_ack *ack, struct wire_ack_channel *out);
+
+/* The same as wire_window_next_run. */
+static inline int wire_ack_next_run(struct wire_window *win, uint32_t *first, uint32_t *n,
+				    bool *received)
+{
+	return wire_window_next_run(win, first, n, received);
+}
+
+enum wire_nack_kind { WIRE_NACK_BLOCKS = 0, WIRE_NACK_RUNS = 1 };
+
+struct wire_nack_block {
+	uint32_t block;
+	uint16_t deficit; /* symbols still missing, not 0 */
+};
+
+/* A NACK that was checked. kind 0: write, nblocks; kind 1: win. */
+struct wire_nack {
+	enum wire_nack_kind kind;
+	uint32_t write;
+	uint16_t nblocks;
+	const uint8_t *blocks_;
+	struct wire_window win;
+};
+
+/* Body bytes, -ENOSPC, or -EINVAL (n is 0 or above WIRE_NACK_MAX_BLOCKS, or deficit 0). */
+int wire_nack_put_blocks(uint8_t *buf, size_t cap, uint32_t write,
+			 const struct wire_nack_block *blocks, size_t n);
+
+/* As much of the window as fits, see wire_window_put. Body bytes or -ENOSPC (nothing fits). */
+int wire_nack_put_runs(uint8_t *buf, size_t cap, uint32_t message, uint32_t first, uint32_t length,
+		       const uint64_t *bits);
+
+/* 0, -EMSGSIZE, -EBADMSG (also for an unknown kind). */
+int wire_nack_get(const uint8_t *body, size_t len, struct wire_nack *out);
+
+/* Block i < nblocks of a kind 0 NACK. */
+struct wire_nack_block wire_nack_block_at(const struct wire_nack *nack, unsigned int i);
+
+#endif
