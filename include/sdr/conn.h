@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * <sdr/conn.h>: reliable connections over <sdr/sdr.h>: writes of any length that land
+ * in receives posted in order, repaired by a scheme that is chosen for each connection.
+ *
+ *   sdr_net    a context with its listener, connections, completion queue
+ *   sdr_conn   a reliable connection: both directions
+ *   sdr_op     a posted write or receive, until its completion was taken
+ *
+ * Threads. A net and all that hangs on it is used by one thread at a time. With
+ * attribute `thread` a thread of its own makes progress and calls are serialised inside:
+ * then any thread may call. Without it nothing moves unless sdr_net_progress() or
+ * sdr_net_wait() is called.
+ *
+ * Completion. Each operation ends exactly once, and is told in one of two ways: by the
+ * net's completion queue (sdr_net_poll()), or, if it was posted with SDR_OP_TEST, by
+ * sdr_op_test(). Nothing waits for ever: operations end with an error when the
+ * connection dies, closes, or their deadline passes.
+ *
+ * Scheme names: "gbn", "sr", "sr-nack" (DESIGN: one engine, one parameter set).
+ */
+#ifndef SDR_CONN_H
+#define SDR_CONN_H
+
+#include <sdr/sdr.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sdr_net;
+struct sdr_conn;
+struct sdr_op;
+
+/* ---- nets ------------------------------------------------------------------- */
+
+struct sdr_net_attr {
+	size_t size;
+	struct sdr_ctx_attr ctx;  /* the device (its `size` may be 0 for all defaults) */
+	struct sdr_ctx *use_ctx;  /* instead of `ctx`: an open context, e.g. simulated; stays the
+				   * caller's */
+	uint8_t thread;		  /* 1: progress by a thread of its own */
+	uint32_t max_completions; /* queue; default 65536 */
+};
+
+/* Errors as sdr_ctx_create(); with ctx.listen also opens the TCP port of that number for
+ * the handshake (ctx.port 0: SDR_DEFAULT_PORT). */
+SDR_API int sdr_net_create(const struct sdr_net_attr *attr, struct sdr_net **out);
+/* Kills connections without a goodbye: close them first. */
+SDR_API void sdr_net_destroy(struct sdr_net *net);
+SDR_API struct sdr_ctx *sdr_net_ctx(struct sdr_net *net);
+SDR_API uint16_t sdr_net_port(const struct sdr_net *net);
+SDR_API int sdr_net_progress(struct sdr_net *net);
+/* Until a completion or event is there, or deadline_ns of sdr_now_ns() passed. */
+SDR_API int sdr_net_wait(struct sdr_net *net, uint64_t deadline_ns);
+SDR_API uint64_t sdr_net_next_deadline_ns(const struct sdr_net *net);
+/* Readable when sdr_net_progress() has work (timers apart). */
+SDR_API int sdr_net_fd(struct sdr_net *net);
+
+/* ---- connecting ------------------------------------------------------------- */
+
+struct sdr_conn_attr {
+	size_t size;
+	const char *scheme;	     /* of what this end sends; default "sr-nack" */
+	uint32_t channels;	     /* default 1 (client decides) */
+	uint32_t chunk_pkts;	     /* default 4 */
+	uint32_t messages;	     /* in flight; default 512 */
+	uint32_t max_payload_bytes;  /* default: what the route carries */
+	uint64_t rate_bps;	     /* provisioned payload rate of what this end sends: fixed
+				      * congestion control; 0: found by growing */
+	uint64_t connect_timeout_ns; /* default 10 s */
+	uint64_t dead_after_ns;	     /* of unanswered PINGs; default 30 s */
+	void *cookie;
+};
+
+/*
+ * Starts connecting; never blocks, name resolution of numeric addresses apart (host
+ * names are looked up in a thread). An SDR_EV_CONNECTED or SDR_EV_FAILED event follows.
+ * `host` is a name or address, port 0: SDR_DEFAULT_PORT.
+ */
+SDR_API int sdr_conn_connect(struct sdr_net *net, const char *host, uint16_t port,
+			     const struct sdr_conn_attr *attr, struct sdr_conn **out);
+/*
+ * The attributes of connections that come in (also: starts accepting them). An
+ * SDR_EV_ACCEPTED event brings each.
+ */
+SDR_API int sdr_conn_listen(struct sdr_net *net, const struct sdr_conn_attr *attr);
+/*
+ * The same without TCP, for applications that carry the handshake themselves: make an
+ * unconnected connection, exchange the blobs, hand the peer's in.
+ */
+SDR_API int sdr_conn_open(struct sdr_net *net, const struct sdr_conn_attr *attr,
+			  struct sdr_conn **out);
+SDR_API int sdr_conn_blob_get(const struct sdr_conn *conn, void *buf, size_t cap);
+SDR_API int sdr_conn_blob_set(struct sdr_conn *conn, const void *blob, size_t len,
+			      const struct sdr_connect_attr *attr);
+/*
+ * Ends the connection in order: no more posts; what was posted is finished first (writes
+ * acknowledged), then CLOSE, its echo, and an SDR_EV_CLOSED event. Receives that are
+ * still posted end with -SDR_E_CLOSED. Never blocks.
+ */
+SDR_API int sdr_conn_close(struct sdr_conn *conn);
+/* Frees it; unfinished operations end with -ECANCELED, the peer gets a RESET. */
+SDR_API void sdr_conn_destroy(struct sdr_conn *conn);
+SDR_API void *sdr_conn_cookie(const struct sdr_conn *conn);
+SDR_API void sdr_conn_cookie_set(struct sdr_conn *conn, void *cookie);
+
+/* ---- operations ------------------------------------------------------------- */
+
+enum sdr_op_flags {
+	SDR_OP_HAS_IMM = 1u << 0, /* write: carry `imm` */
+	SDR_OP_TEST = 1u << 1,	  /* completion by sdr_op_test(), not by the queue */
+};
+
+struct sdr_op_wr {
+	size_t size;
+	void *addr;	 /* a write's is only read */
+	uint64_t length; /* write: its length; receive: the largest it takes */
+	uint32_t imm;
+	uint32_t flags;	      /* enum sdr_op_flags */
+	uint64_t deadline_ns; /* absolute, sdr_now_ns(); 0: none */
+	struct sdr_mr *mr;
+	void *cookie;
+};
+
+/*
+ * Both: the buffer is the library's until the completion. -EAGAIN: too many in flight,
+ * take completions first. -ENOTCONN, -EINVAL, -ESHUTDOWN (closing).
+ */
+SDR_API int sdr_write_post(struct sdr_conn *conn, const struct sdr_op_wr *wr, struct sdr_op **out);
+SDR_API int sdr_conn_recv_post(struct sdr_conn *conn, const struct sdr_op_wr *wr,
+			       struct sdr_op **out);
+/* Ends an operation early: its completion says -ECANCELED unless it was done already. */
+SDR_API int sdr_op_cancel(struct sdr_op *op);
+
+struct sdr_completion {
+	size_t size;
+	struct sdr_conn *conn;
+	void *conn_cookie, *cookie;
+	uint8_t is_recv;
+	int status;	 /* 0, or -SDR_E_..., -ECANCELED */
+	uint64_t length; /* bytes of the message */
+	uint32_t imm;
+	uint8_t has_imm;
+	uint64_t posted_ns, done_ns;
+};
+
+/* 1 and the completion: the op is freed; 0: not yet; -EINVAL: not posted with SDR_OP_TEST. */
+SDR_API int sdr_op_test(struct sdr_op *op, struct sdr_completion *out);
+/* sdr_op_test() until it says 1; -SDR_E_DEADLINE (the op lives on) after deadline_ns. */
+SDR_API int sdr_op_wait(struct sdr_op *op, uint64_t deadline_ns, struct sdr_completion *out);
+/* Takes up to max completions; returns how many. */
+SDR_API int sdr_net_poll(struct sdr_net *net, struct sdr_completion *out, int max);
+
+/* ---- events ----------------------------------------------------------------- */
+
+enum sdr_event_type {
+	SDR_EV_CONNECTED, /* sdr_conn_connect() succeeded: UDP answered */
+	SDR_EV_ACCEPTED,  /* a peer connected */
+	SDR_EV_FAILED,	/* connecting failed: status and text; the connection is to be destroyed */
+	SDR_EV_STALLED, /* nothing heard for max(3 RTT, 100 ms) in spite of PINGs */
+	SDR_EV_RECOVERED, /* ... and heard again */
+	SDR_EV_DEAD,	  /* given up; all its operations have ended */
+	SDR_EV_CLOSED,	  /* closed in order by either end */
+};
+
+struct sdr_event {
+	size_t size;
+	enum sdr_event_type type;
+	struct sdr_conn *conn;
+	void *conn_cookie;
+	int status;
+	char text[256]; /* for a person: names the thing, the value and what to do */
+};
+/* 1 and the oldest event, or 0. */
+SDR_API int sdr_net_event(struct sdr_net *net, struct sdr_event *out);
+
+/* ---- what a connection knows ------------------------------------------------ */
+
+struct sdr_conn_info {
+	size_t size;
+	char scheme[32];
+	char peer[64];
+	int state; /* enum sdr_qp_state of its QP; closing and dead count as SDR_QP_ERROR */
+	int error;
+	uint32_t channels, chunk_pkts, payload_bytes;
+	uint64_t rtt_ns, rtt_min_ns, rtt_var_ns, rto_ns;
+	uint64_t cwnd_bytes, pacing_bps, inflight_bytes, delivered_bps;
+	uint8_t rate_found;	/* growing has ended, or the rate is fixed */
+	uint64_t tx_data_bytes; /* payload of first transmissions */
+	uint64_t tx_resent_bytes, tx_resent_pkts;
+	uint64_t tx_pkts, tx_lost_pkts, tx_spurious_pkts, tx_probes;
+	uint64_t tx_parity_bytes;
+	uint64_t rx_data_bytes; /* payload of distinct packets */
+	uint64_t rx_pkts, rx_duplicate_pkts, rx_late_pkts, rx_reordered_pkts;
+	uint64_t host_drops, peer_host_drops;
+	uint64_t acks_sent, acks_received;
+	uint64_t writes_done, recvs_done;
+	uint64_t heard_age_ns;
+};
+SDR_API int sdr_conn_query(const struct sdr_conn *conn, struct sdr_conn_info *info);
+/* Changes the provisioned rate while running; 0: back to growing. */
+SDR_API int sdr_conn_rate_set(struct sdr_conn *conn, uint64_t rate_bps);
+SDR_API struct sdr_qp *sdr_conn_qp(struct sdr_conn *conn);
+/* The scheme names that this build knows, NULL-terminated; static. */
+SDR_API const char *const *sdr_scheme_names(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
