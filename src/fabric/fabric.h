@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fabric contract: what carries unreliable Writes. A fabric is to the SDK what a
+ * NIC is: it places bytes and reports completions, and promises nothing about
+ * delivery. Three implementations: udp (RoCEv2 endpoint in user space), sim (virtual
+ * time) and, later, verbs. Each passes the one conformance suite (conformance.h).
+ *
+ * It deliberately knows nothing of grants, acknowledgements or reliability, and reads
+ * control messages no further than to hand them on.
+ *
+ * Threads. One *caller* thread at a time makes all the calls below (its owner
+ * serialises them). A fabric may run *workers* of its own that receive packets; what
+ * they share with the caller is the rx table, the event ring and the counters.
+ *
+ * Safety. After fence of a message no byte of its memory is written again, by any
+ * thread or NIC, however late the packet. Bits are set by the fabric itself through
+ * rx/. Order is not promised, duplicates are possible, contents are untrusted: a
+ * foreign, late, malformed or out-of-range packet changes a counter and nothing else.
+ *
+ * Time. Only ages leave a fabric, never stamps of another clock; a negative age is 0.
+ */
+#ifndef SDR_FABRIC_FABRIC_H
+#define SDR_FABRIC_FABRIC_H
+
+#include "rx/rx.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define FABRIC_MAX_CHANNELS 16u
+#define FABRIC_MAX_WORKERS 16u
+#define FABRIC_CTRL_MAX 1200u /* bytes of a control datagram's body: fits any path's MTU */
+#define FABRIC_RUN_MAX 64u    /* packets in one fabric_write: a train */
+
+enum fabric_cap {
+	FABRIC_CAP_NO_REWRITE = 1u << 0, /* a set packet's bytes are not written a second time */
+	FABRIC_CAP_ZERO_COPY = 1u << 1,  /* buffers must stay until FABRIC_EV_SENT */
+	FABRIC_CAP_VIRTUAL_TIME = 1u << 2,
+	FABRIC_CAP_WORKERS = 1u << 3,
+};
+
+struct fabric_caps {
+	uint32_t flags;
+	uint32_t max_payload_bytes; /* largest payload of a packet on any path of the device */
+	uint32_t max_train_bytes;   /* packets of one fabric_write together, headers included */
+	uint32_t max_channels;
+	uint32_t workers;
+	uint16_t udp_port; /* listener's port in host order; 0 where there is none */
+	/* What rx_table_init() of a table for this device's QPs is to be given. */
+	struct rx_worker *rx_workers;
+	uint32_t rx_nworkers;
+	uint32_t rx_flags;
+};
+
+struct fabric;
+struct fabric_qp;
+
+/* A receive bound to a message key (sdr mode: the message number). */
+struct fabric_bind {
+	struct rx_bind rx; /* see rx/rx.h; bitmap words belong to the caller until after fence */
+};
+
+struct fabric_qp_attr {
+	uint32_t channels;      /* 1 .. FABRIC_MAX_CHANNELS */
+	struct rx_table *table; /* the QP's slots; outlives the fabric_qp. NULL until the first
+	                         * receive: see ops->table_set */
+	void *cookie;           /* comes back in events */
+};
+
+/* What this end tells the other one through the handshake blob. */
+struct fabric_local {
+	uint32_t qpn;       /* 24 bits, random */
+	uint64_t token;     /* random; packets to this QP are protected with it */
+	uint32_t start_psn; /* 24 bits, random; packets *sent* start here on every channel */
+};
+
+/* What the other end told us. */
+struct fabric_peer {
+	uint32_t qpn;
+	uint64_t token;
+	uint32_t start_psn;
+	uint32_t payload_bytes;       /* agreed payload of a full packet */
+	bool active;                  /* this end opens the channels (knows addr) */
+	struct sockaddr_storage addr; /* active: the listener; passive: ignored */
+};
+
+/*
+ * One run of single-packet Writes on one channel: `count` packets of one message that
+ * follow each other in memory and in offset; all carry payload_bytes but the last,
+ * which carries last_bytes (0 .. payload_bytes).
+ */
+struct fabric_write {
+	struct fabric_qp *qp;
+	uint32_t channel;
+	uint32_t message;
+	uint32_t imm;
+	const void *addr; /* of the first packet's payload; may be NULL where count*bytes is 0 */
+	uint64_t offset;  /* of the first packet in the message, bytes */
+	uint32_t payload_bytes;
+	uint32_t last_bytes;
+	uint32_t count;     /* 1 .. FABRIC_RUN_MAX */
+	uint32_t first_psn; /* out: PSN of the first packet; the others follow it */
+};
+
+enum fabric_event_type {
+	FABRIC_EV_CTRL,     /* a control datagram: body in data[len], on channel and path */
+	FABRIC_EV_READY,    /* bits were set: look at the rx table's dirty words */
+	FABRIC_EV_WRITABLE, /* a post or ctrl that got -EAGAIN may be tried again */
+	FABRIC_EV_LATE,     /* a verified packet came for a finished or unknown message */
+	FABRIC_EV_MTU,      /* a path of the QP carries no more than `value` payload bytes now */
+	FABRIC_EV_REFUSED,  /* the peer's host answers "port unreachable" on this channel */
+};
+
+struct fabric_event {
+	enum fabric_event_type type;
+	void *cookie;     /* the QP's; NULL for FABRIC_EV_WRITABLE */
+	uint32_t channel; /* CTRL, REFUSED, MTU, LATE */
+	uint32_t path;    /* CTRL: 0 = the channel's current address; else a candidate */
+	uint32_t psn;     /* CTRL: its PSN */
+	uint32_t message; /* LATE: which */
+	uint32_t value;   /* MTU */
+	uint64_t age_ns;  /* CTRL: time since it arrived here */
+	uint32_t len;
+	uint8_t data[FABRIC_CTRL_MAX];
+};
+
+/* Facts of one channel of a QP; all counts only rise. */
+struct fabric_channel_facts {
+	uint64_t sent_pkts;      /* data and control packets handed to the path */
+	uint64_t received_pkts;  /* distinct data packets committed */
+	uint64_t duplicate_pkts; /* verified, but their bit was set already */
+	uint64_t late_pkts;      /* verified, but for a finished or unknown message */
+	uint64_t bad_pkts;       /* failed protection, malformed or out of range */
+	uint64_t ce_pkts;        /* marked ECN-CE */
+	uint64_t host_drops;     /* events of socket buffer overflow at this host */
+	uint32_t newest_psn;     /* newest data PSN committed or seen as duplicate */
+	bool psn_valid;
+	uint64_t newest_age_ns; /* time since that one arrived */
+	bool up;                /* has an address to send to */
+};
+
+/*
+ * A small const table, every slot filled. All calls by the caller thread except where
+ * noted. Functions that can fail return 0 or more, or -errno.
+ */
+struct fabric_ops {
+	const char *name;
+	void (*close)(struct fabric *f);
+	void (*caps)(const struct fabric *f, struct fabric_caps *out);
+	uint64_t (*now_ns)(const struct fabric *f); /* monotonic, or virtual */
+
+	int (*qp_create)(struct fabric *f, const struct fabric_qp_attr *attr,
+	                 struct fabric_qp **out);
+	void (*qp_destroy)(struct fabric_qp *qp); /* fences everything first */
+	void (*qp_local)(const struct fabric_qp *qp, struct fabric_local *out);
+	/* Gives the QP its slots, once, before the first bind. */
+	void (*table_set)(struct fabric_qp *qp, struct rx_table *table);
+	int (*qp_connect)(struct fabric_qp *qp, const struct fabric_peer *peer);
+	/* Moves a channel to a candidate path that was proved (PING/PONG). */
+	int (*path_use)(struct fabric_qp *qp, uint32_t channel, uint32_t path);
+	/* The peer's address on a channel, for messages; len 0 where there is none. */
+	void (*path_name)(const struct fabric_qp *qp, uint32_t channel, char *buf, size_t len);
+	/* Largest payload that the paths of all channels in use carry now. */
+	uint32_t (*path_payload)(const struct fabric_qp *qp);
+
+	/*
+	 * Sends runs in order; each is taken whole or not. Returns how many were taken
+	 * (0 .. n); fewer than n means try again after FABRIC_EV_WRITABLE. Negative:
+	 * -ENOTCONN (channel has no address), -EMSGSIZE, -EINVAL for w[0].
+	 * Without FABRIC_CAP_ZERO_COPY the bytes may be reused when the call returns.
+	 */
+	int (*post)(struct fabric *f, struct fabric_write *w, unsigned int n);
+	/* One control datagram; 0, -EAGAIN, -ENOTCONN. May be lost like any other. */
+	int (*ctrl)(struct fabric_qp *qp, uint32_t channel, uint32_t path, const void *data,
+	            size_t len);
+	/* Receives (where there are no workers) and takes events; returns how many. */
+	int (*poll)(struct fabric *f, struct fabric_event *ev, unsigned int max);
+
+	int (*bind)(struct fabric_qp *qp, uint32_t message, const struct fabric_bind *b);
+	/* Starts a fence; fence_done returns 1 once no byte will be written any more. */
+	void (*fence_begin)(struct fabric_qp *qp, uint32_t message);
+	int (*fence_done)(struct fabric_qp *qp, uint32_t message);
+
+	int (*mr_reg)(struct fabric *f, void *addr, size_t len, uint32_t flags, void **mr);
+	void (*mr_dereg)(struct fabric *f, void *mr);
+
+	/* Sleeps until something happened or deadline_ns (its clock; 0 = just look). */
+	int (*wait)(struct fabric *f, uint64_t deadline_ns);
+	/* Becomes readable when something happened; -ENOTSUP in virtual time. */
+	int (*fd)(struct fabric *f);
+	/* Wakes a wait() of this fabric. Any thread. */
+	void (*wake)(struct fabric *f);
+	void (*channel_facts)(const struct fabric_qp *qp, uint32_t channel,
+	                      struct fabric_channel_facts *out);
+	/* A sentence on what a person should change on this host (socket buffers ...), or "". */
+	void (*advice)(const struct fabric *f, char *buf, size_t len);
+	/* Device-wide counter by its index in <sdr/counters.h>; adds to sum[]. */
+	void (*counters)(const struct fabric *f, uint64_t *sum);
+};
+
+struct fabric {
+	const struct fabric_ops *ops;
+};
+
+struct fabric_qp {
+	struct fabric *fabric;
+};
+
+#endif
