@@ -105,7 +105,7 @@ int wire_ack_open(const uint8_t *body, size_t len, struct wire_ack *out)
 
 		if (bytes < 0)
 			return -EBADMSG;
-		r.at += bytes;
+		wire_take(&r, (size_t)bytes);
 	}
 	out->nchannels = wire_take_u8(&r);
 	out->channel_at_ = r.at;

@@ -149,6 +149,29 @@ static void strangers(void **state)
 	assert_int_equal(wire_blob_get(buf, n, &out), -SDR_E_BLOB);
 }
 
+static void addresses(void **state)
+{
+	uint8_t buf[WIRE_BLOB_MAX_BYTES], tlv[4 + 9 * 7] = {0, 11};
+	struct wire_blob out;
+	size_t len;
+
+	(void)state;
+	memcpy(buf, sample_bytes, 96); /* up to the sample's own addresses */
+	for (size_t n = 0; n <= 9; n++) {
+		put_be16(tlv + 2, (uint16_t)(n * 7));
+		if (n)
+			memcpy(tlv + 4 + (n - 1) * 7, "\x04\x12\xb8\xc0\x00\x02\x01", 7);
+		len = append(buf, 96, tlv, 4 + n * 7);
+		assert_int_equal(wire_blob_get(buf, len, &out), n <= 8 ? 0 : -SDR_E_BLOB);
+		if (n <= 8)
+			assert_int_equal(out.naddrs, n);
+	}
+	/* One byte too few for the last of them. */
+	put_be16(tlv + 2, 6);
+	len = append(buf, 96, tlv, 4 + 6);
+	assert_int_equal(wire_blob_get(buf, len, &out), -SDR_E_BLOB);
+}
+
 /* Each mandatory TLV in turn gets a type that we skip. */
 static void missing(void **state)
 {
@@ -241,9 +264,10 @@ static void negotiation(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(golden),    cmocka_unit_test(round_trips),
-		cmocka_unit_test(strangers), cmocka_unit_test(missing),
-		cmocka_unit_test(ranges),    cmocka_unit_test(negotiation),
+		cmocka_unit_test(golden),      cmocka_unit_test(round_trips),
+		cmocka_unit_test(strangers),   cmocka_unit_test(addresses),
+		cmocka_unit_test(missing),     cmocka_unit_test(ranges),
+		cmocka_unit_test(negotiation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,18 +17,18 @@
 
 struct wire_reader {
 	const uint8_t *at;
-	const uint8_t *end;
+	size_t left;
 	int err; /* 0, or the first failure */
 };
 
 static inline struct wire_reader wire_reader_init(const uint8_t *buf, size_t len)
 {
-	return (struct wire_reader){.at = buf, .end = buf + len};
+	return (struct wire_reader){.at = buf, .left = len};
 }
 
 static inline size_t wire_reader_left(const struct wire_reader *r)
 {
-	return (size_t)(r->end - r->at);
+	return r->left;
 }
 
 /* n bytes, or NULL once anything was cut short. */
@@ -36,11 +36,12 @@ static inline const uint8_t *wire_take(struct wire_reader *r, size_t n)
 {
 	const uint8_t *p = r->at;
 
-	if (r->err == 0 && wire_reader_left(r) < n)
+	if (r->err == 0 && r->left < n)
 		r->err = -EMSGSIZE;
 	if (r->err)
 		return NULL;
 	r->at += n;
+	r->left -= n;
 	return p;
 }
 
