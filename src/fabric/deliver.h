@@ -93,6 +93,13 @@ struct deliver_ctrl {
 void deliver_qp_init(struct deliver_qp *qp, uint32_t qpn, uint64_t token, struct rx_table *table);
 /* The owner's table_set. Any time before the first bind; workers may be running. */
 void deliver_table_set(struct deliver_qp *qp, struct rx_table *table);
+/*
+ * A fabric's bind, fence_begin and fence_done, where all placement is software's: 0, -EBUSY
+ * (the slot is still bound) or -EINVAL (no table yet, or an attribute out of range).
+ */
+int deliver_bind(struct deliver_qp *qp, uint32_t message, const struct fabric_bind *b);
+void deliver_fence_begin(struct deliver_qp *qp, uint32_t message);
+int deliver_fence_done(struct deliver_qp *qp, uint32_t message);
 void deliver_worker_init(struct deliver_worker *w, unsigned int index);
 
 /*

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Packets to bits: decode and verify a whole train, then place it run by run.
+ * Contract: deliver.h; the lock-free half: rx/rx.h.
+ */
+#include "fabric/deliver.h"
+
+#include "base/check.h"
+#include "wire/wire.h"
+#include <errno.h>
+#include <string.h>
+
+/* A verified packet. */
+struct verified {
+	struct wire_data data;
+	const uint8_t *payload;
+	uint64_t at_ns;
+};
+
+/* What a call works on, and what it adds up before it touches shared counters. */
+struct pass {
+	struct deliver_worker *w;
+	struct rx_worker *rxw;
+	struct rx_table *table;
+	struct verified pkt[DELIVER_MAX_TRAIN];
+	unsigned int n;
+	uint32_t received, duplicate, late, late_message, bad, protection, malformed, range, ce;
+	uint64_t bytes;
+	uint32_t newest_psn;
+	uint64_t newest_ns;
+	bool newest_valid;
+};
+
+void deliver_qp_init(struct deliver_qp *qp, uint32_t qpn, uint64_t token, struct rx_table *table)
+{
+	memset(qp, 0, sizeof(*qp));
+	qp->qpn = qpn;
+	protect_checksum_key(&qp->key, token);
+	atomic_init(&qp->table, table);
+}
+
+void deliver_table_set(struct deliver_qp *qp, struct rx_table *table)
+{
+	/* Pairs with table_of: who sees the table sees it initialised. */
+	atomic_store_explicit(&qp->table, table, memory_order_release);
+}
+
+static struct rx_table *table_of(struct deliver_qp *qp)
+{
+	return atomic_load_explicit(&qp->table, memory_order_acquire);
+}
+
+int deliver_bind(struct deliver_qp *qp, uint32_t message, const struct fabric_bind *b)
+{
+	struct rx_table *table = table_of(qp);
+	int verdict = table ? rx_bind(table, message, &b->rx) : RX_INVALID;
+
+	if (verdict == RX_BUSY)
+		return -EBUSY;
+	return verdict == RX_OK ? 0 : -EINVAL;
+}
+
+void deliver_fence_begin(struct deliver_qp *qp, uint32_t message)
+{
+	struct rx_table *table = table_of(qp);
+
+	if (table)
+		(void)rx_fence_begin(table, message); /* not bound: nothing to fence */
+}
+
+int deliver_fence_done(struct deliver_qp *qp, uint32_t message)
+{
+	struct rx_table *table = table_of(qp);
+
+	return !table || rx_fence_done(table, message);
+}
+
+void deliver_worker_init(struct deliver_worker *w, unsigned int index)
+{
+	memset(w, 0, sizeof(*w));
+	w->index = index;
+}
+
+unsigned int deliver_split(const uint8_t *buf, size_t len, size_t segment_bytes, bool ce,
+			   uint64_t at_ns, struct deliver_pkt pkt[DELIVER_MAX_TRAIN])
+{
+	unsigned int n = 0;
+
+	if (segment_bytes == 0 || segment_bytes > len)
+		segment_bytes = len;
+	do {
+		size_t take = u64_min(len, segment_bytes);
+
+		pkt[n++] = (struct deliver_pkt){
+			.bytes = buf, .len = (uint32_t)take, .ce = ce, .at_ns = at_ns};
+		buf += take;
+		len -= take;
+	} while (len > 0 && n < DELIVER_MAX_TRAIN);
+	return n;
+}
+
+int deliver_peek(struct deliver_worker *w, const struct deliver_pkt *pkt, uint8_t *opcode,
+		 uint32_t *qpn)
+{
+	int err = wire_peek(pkt->bytes, pkt->len, opcode, qpn);
+
+	if (err)
+		deliver_count(w, SDR_CTR_rx_malformed, 1);
+	return err;
+}
+
+void deliver_unknown(struct deliver_worker *w)
+{
+	deliver_count(w, SDR_CTR_rx_unknown_qp, 1);
+}
+
+static void verify(struct pass *p, const struct deliver_qp *qp, const struct deliver_pkt *pkt)
+{
+	struct verified *v = &p->pkt[p->n];
+
+	if (wire_data_get(pkt->bytes, pkt->len, WIRE_SDR, NULL, &v->data, &v->payload)) {
+		p->malformed++;
+		return;
+	}
+	if (protect_open(&qp->key, pkt->bytes, pkt->len)) {
+		p->protection++;
+		return;
+	}
+	v->at_ns = pkt->at_ns;
+	p->ce += pkt->ce;
+	p->n++;
+}
+
+/* Verifies the leading data packets for this QP; returns how many were looked at. */
+static unsigned int verify_train(struct pass *p, const struct deliver_qp *qp,
+				 const struct deliver_pkt *pkt, unsigned int n)
+{
+	unsigned int used = 0;
+	uint8_t opcode;
+	uint32_t qpn;
+
+	n = (unsigned int)u64_min(n, DELIVER_MAX_TRAIN);
+	do {
+		verify(p, qp, &pkt[used++]);
+	} while (used < n && wire_peek(pkt[used].bytes, pkt[used].len, &opcode, &qpn) == 0 &&
+		 opcode == WIRE_OP_DATA && qpn == qp->qpn);
+	return used;
+}
+
+/* A packet that was committed, or had been. */
+static void seen(struct pass *p, const struct verified *v)
+{
+	if (p->newest_valid && !seq24_before(p->newest_psn, v->data.psn))
+		return;
+	p->newest_valid = true;
+	p->newest_psn = v->data.psn;
+	p->newest_ns = v->at_ns;
+}
+
+/* An admitted run within one word. */
+static void place(struct pass *p, struct rx_slot *slot, const struct verified *run, uint32_t first,
+		  uint32_t count)
+{
+	uint64_t mask = rx_claim(slot, p->rxw, first, count, run[count - 1].data.length);
+	uint32_t fresh = rx_popcount(mask);
+
+	p->received += fresh;
+	p->duplicate += count - fresh;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct verified *v = &run[i];
+		uint8_t *to;
+
+		if (!(mask >> (first + i) % RX_WORD_PKTS & 1))
+			continue;
+		to = rx_place(slot, first + i);
+		if (to && v->data.length)
+			memcpy(to, v->payload, v->data.length);
+		p->bytes += v->data.length;
+		(void)rx_imm_add(slot, first + i, v->data.imm);
+	}
+	if (mask)
+		(void)rx_commit(slot, first / RX_WORD_PKTS, mask);
+	for (uint32_t i = 0; i < count; i++)
+		seen(p, &run[i]);
+}
+
+static void admit(struct pass *p, struct rx_slot *slot, const struct verified *run, uint32_t first,
+		  uint32_t count)
+{
+	int verdict = rx_admit(slot, p->rxw, first, count, run[count - 1].data.length);
+
+	if (verdict == RX_OK) {
+		place(p, slot, run, first, count);
+	} else if (count > 1) {
+		/* One bad packet does not take its neighbours along. */
+		for (uint32_t i = 0; i < count; i++)
+			admit(p, slot, &run[i], first + i, 1);
+	} else if (verdict == RX_IMM_ONLY) {
+		(void)rx_imm_add(slot, first, run->data.imm);
+	} else {
+		p->range++;
+	}
+}
+
+/* How many of pkt[0 .. n) continue each other in one message: all full but the last. */
+static uint32_t run_length(const struct verified *pkt, uint32_t n, uint32_t payload)
+{
+	uint32_t count = 1;
+
+	while (count < n && pkt[count - 1].data.length == payload &&
+	       pkt[count].data.message == pkt->data.message &&
+	       pkt[count].data.offset == pkt[count - 1].data.offset + payload)
+		count++;
+	return count;
+}
+
+/* Places a run's beginning; returns how many packets were dealt with. */
+static uint32_t place_run(struct pass *p, const struct verified *run, uint32_t n)
+{
+	struct rx_slot *slot;
+	uint32_t first, count, part;
+
+	if (!p->table || rx_enter(p->table, p->rxw, run->data.message, &slot) != RX_OK) {
+		p->late++;
+		p->late_message = run->data.message;
+		return 1;
+	}
+	if (rx_packet_index(slot, p->rxw, run->data.offset, &first) != RX_OK) {
+		p->range++;
+		return 1;
+	}
+	count = run_length(run, n, slot->payload);
+	for (uint32_t done = 0; done < count; done += part) {
+		part = rx_run_fit(first + done, count - done);
+		admit(p, slot, &run[done], first + done, part);
+	}
+	return count;
+}
+
+static void count_up(_Atomic uint64_t *counter, uint64_t n)
+{
+	if (n)
+		atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+static void newest_advance(struct deliver_channel *c, uint32_t psn, uint64_t at_ns)
+{
+	uint64_t old = atomic_load_explicit(&c->newest, memory_order_relaxed);
+
+	do {
+		if ((old & DELIVER_PSN_VALID) && !seq24_before((uint32_t)old, psn))
+			return;
+		/* Pairs with deliver_channel_facts: what it counts has been committed. */
+	} while (!atomic_compare_exchange_weak_explicit(&c->newest, &old, DELIVER_PSN_VALID | psn,
+							memory_order_release,
+							memory_order_relaxed));
+	atomic_store_explicit(&c->newest_ns, at_ns, memory_order_relaxed);
+}
+
+static void count_pass(const struct pass *p, struct deliver_channel *c)
+{
+	struct deliver_worker *w = p->w;
+
+	count_up(&c->received_pkts, p->received);
+	count_up(&c->duplicate_pkts, p->duplicate);
+	count_up(&c->late_pkts, p->late);
+	count_up(&c->bad_pkts, p->malformed + p->protection + p->range);
+	count_up(&c->ce_pkts, p->ce);
+	if (p->newest_valid)
+		newest_advance(c, p->newest_psn, p->newest_ns);
+	deliver_count(w, SDR_CTR_rx_pkts, p->received);
+	deliver_count(w, SDR_CTR_rx_bytes, p->bytes);
+	if (p->received != p->n || p->ce || p->malformed || p->protection) {
+		deliver_count(w, SDR_CTR_rx_duplicate, p->duplicate);
+		deliver_count(w, SDR_CTR_rx_late, p->late);
+		deliver_count(w, SDR_CTR_rx_malformed, p->malformed);
+		deliver_count(w, SDR_CTR_rx_protection, p->protection);
+		deliver_count(w, SDR_CTR_rx_range, p->range);
+		deliver_count(w, SDR_CTR_rx_ce, p->ce);
+	}
+}
+
+static void pass_init(struct pass *p, struct deliver_worker *w, struct deliver_qp *qp)
+{
+	/* The packets' array stays uninitialised: it is large, and n says what is valid. */
+	memset((uint8_t *)p + offsetof(struct pass, n), 0, sizeof(*p) - offsetof(struct pass, n));
+	p->w = w;
+	p->table = table_of(qp);
+	SDR_ASSERT(!p->table || w->index < p->table->nworkers);
+	p->rxw = p->table ? &p->table->workers[w->index] : NULL;
+}
+
+unsigned int deliver_data(struct deliver_worker *w, struct deliver_qp *qp, uint32_t channel,
+			  const struct deliver_pkt *pkt, unsigned int n,
+			  struct deliver_facts *facts)
+{
+	struct pass p;
+	unsigned int used;
+
+	SDR_ASSERT(n > 0 && channel < FABRIC_MAX_CHANNELS);
+	pass_init(&p, w, qp);
+	used = verify_train(&p, qp, pkt, n);
+	for (uint32_t i = 0; i < p.n;)
+		i += place_run(&p, &p.pkt[i], p.n - i);
+	if (p.rxw)
+		rx_leave(p.rxw);
+	count_pass(&p, &qp->channel[channel]);
+	facts->committed += p.received;
+	facts->late += p.late;
+	if (p.late)
+		facts->late_message = p.late_message;
+	return used;
+}
+
+int deliver_ctrl(struct deliver_worker *w, struct deliver_qp *qp, uint32_t channel,
+		 const struct deliver_pkt *pkt, struct deliver_ctrl *out)
+{
+	struct wire_ctrl_header header;
+	size_t len = 0;
+	int err = wire_ctrl_get(pkt->bytes, pkt->len, &header, &out->body, &len);
+
+	SDR_ASSERT(channel < FABRIC_MAX_CHANNELS);
+	if (!err && len > FABRIC_CTRL_MAX)
+		err = -EBADMSG;
+	if (err) {
+		deliver_count(w, SDR_CTR_rx_malformed, 1);
+	} else {
+		err = protect_open(&qp->key, pkt->bytes, pkt->len);
+		if (err)
+			deliver_count(w, SDR_CTR_rx_protection, 1);
+	}
+	if (err) {
+		count_up(&qp->channel[channel].bad_pkts, 1);
+		return err;
+	}
+	out->len = (uint32_t)len;
+	out->psn = header.psn;
+	out->src_qpn = header.src_qpn;
+	deliver_count(w, SDR_CTR_rx_ctrl, 1);
+	return 0;
+}
+
+static uint64_t read_count(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void deliver_channel_facts(const struct deliver_qp *qp, uint32_t channel, uint64_t now_ns,
+			   struct fabric_channel_facts *out)
+{
+	const struct deliver_channel *c = &qp->channel[channel];
+	uint64_t at_ns = read_count(&c->newest_ns);
+	/* Pairs with newest_advance. The counts are read after it: never fewer than it says. */
+	uint64_t newest = atomic_load_explicit(&c->newest, memory_order_acquire);
+
+	out->received_pkts = read_count(&c->received_pkts);
+	out->duplicate_pkts = read_count(&c->duplicate_pkts);
+	out->late_pkts = read_count(&c->late_pkts);
+	out->bad_pkts = read_count(&c->bad_pkts);
+	out->ce_pkts = read_count(&c->ce_pkts);
+	out->psn_valid = (newest & DELIVER_PSN_VALID) != 0;
+	out->newest_psn = (uint32_t)newest & WIRE_PSN_MASK;
+	out->newest_age_ns = out->psn_valid ? u64_sub_floor(now_ns, at_ns) : 0;
+}
+
+void deliver_counters_add(const struct deliver_worker *w, uint64_t sum[SDR_CTR_COUNT])
+{
+	for (int i = 0; i < SDR_CTR_COUNT; i++)
+		sum[i] += read_count(&w->counter[i]);
+}
