@@ -326,9 +326,9 @@ static inline int rx_packet_index(const struct rx_slot *s, struct rx_worker *w, 
 	uint64_t odd = offset * s->inverse;
 	uint64_t quotient = odd >> s->even_shift | odd << (-s->even_shift & 63);
 
+	*index = (uint32_t)quotient;
 	if (RX_UNLIKELY(quotient >= s->npkts))
 		return rx_refuse_offset(s, w, offset);
-	*index = (uint32_t)quotient;
 	return RX_OK;
 }
 
@@ -392,28 +392,31 @@ static inline uint64_t rx_claim(struct rx_slot *s, struct rx_worker *w, uint32_t
 /*
  * The chunks, as bits at their first packets, that `added` touches and that have all
  * their packets below the end in `now`; at least one is below it.
+ *
+ * All chunks at once, by carries into each chunk's top bit: adding 1 to the bits below it
+ * carries where they are all set, adding all ones carries where any is set.
  */
 static inline uint64_t rx_chunks_full(const struct rx_slot *s, uint32_t word, uint64_t now,
 				      uint64_t added)
 {
-	static const uint64_t starts[RX_MAX_CHUNK_SHIFT + 1] = {UINT64_C(0xffffffffffffffff),
-								UINT64_C(0x5555555555555555),
-								UINT64_C(0x1111111111111111),
-								UINT64_C(0x0101010101010101),
-								UINT64_C(0x0001000100010001),
-								UINT64_C(0x0000000100000001),
-								1};
+	static const uint64_t chunk_tops[RX_MAX_CHUNK_SHIFT + 1] = {
+		UINT64_C(0xffffffffffffffff), UINT64_C(0xaaaaaaaaaaaaaaaa),
+		UINT64_C(0x8888888888888888), UINT64_C(0x8080808080808080),
+		UINT64_C(0x8000800080008000), UINT64_C(0x8000000080000000),
+		UINT64_C(0x8000000000000000),
+	};
+	uint64_t top = chunk_tops[s->chunk_shift];
 	uint64_t end = atomic_load_explicit(&s->end, memory_order_relaxed) >> 32;
 	uint64_t left = u64_sub_floor(end, (uint64_t)word * RX_WORD_PKTS);
-	uint64_t below = bits_low((unsigned int)u64_min(left, RX_WORD_PKTS));
-	uint64_t full = now | ~below;
-	uint64_t touched = added & below;
+	uint64_t full, touched;
 
-	for (unsigned int i = 0; i < s->chunk_shift; i++) {
-		full &= full >> (1u << i);
-		touched |= touched >> (1u << i);
+	if (RX_UNLIKELY(left < RX_WORD_PKTS)) {
+		now |= ~bits_low((unsigned int)left);
+		added &= bits_low((unsigned int)left);
 	}
-	return full & touched & starts[s->chunk_shift];
+	full = ((now & ~top) + (top << 1 | 1)) & now & top;
+	touched = (((added & ~top) + ~top) | added) & top;
+	return (full & touched) >> ((1u << s->chunk_shift) - 1);
 }
 
 /* Tells the owner that the slot has news. */

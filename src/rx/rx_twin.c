@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Test only: the slow twin of a message slot; see rx_twin.h. */
+#include "rx/rx_twin.h"
+
+#include <string.h>
+
+#include "rx/rx.h"
+
+void twin_bind(struct twin *t, uint64_t len, uint32_t payload, uint32_t chunk, uint32_t imm_frags,
+	       bool sparse)
+{
+	memset(t, 0, sizeof(*t));
+	t->len = len;
+	t->payload = payload;
+	t->chunk = chunk;
+	t->imm_frags = imm_frags;
+	t->sparse = sparse;
+	t->npkts = len == 0 ? 1 : (uint32_t)((len + payload - 1) / payload);
+}
+
+/* "It ends at its first packet, in index order, that is shorter than the payload." */
+bool twin_end(const struct twin *t, uint32_t *npkts, uint64_t *bytes)
+{
+	*npkts = t->npkts;
+	*bytes = t->len;
+	if (t->sparse)
+		return false;
+	for (uint32_t pkt = 0; pkt < t->npkts; pkt++) {
+		bool last = pkt == t->npkts - 1;
+
+		if (t->claimed[pkt] && (t->pkt_len[pkt] < t->payload || last)) {
+			*npkts = pkt + 1;
+			*bytes = (uint64_t)pkt * t->payload + t->pkt_len[pkt];
+			return true;
+		}
+	}
+	return false;
+}
+
+int twin_index(struct twin *t, uint64_t offset, uint32_t *index)
+{
+	if (offset % t->payload) {
+		t->misaligned++;
+		return RX_MISALIGNED;
+	}
+	if (offset / t->payload >= t->npkts) {
+		t->out_of_range++;
+		return RX_OUT_OF_RANGE;
+	}
+	*index = (uint32_t)(offset / t->payload);
+	return RX_OK;
+}
+
+int twin_admit(struct twin *t, uint32_t first, uint32_t count, uint32_t last_len)
+{
+	uint32_t end;
+	uint64_t bytes, last;
+
+	if (count == 0 || first / 64 != ((uint64_t)first + count - 1) / 64)
+		return RX_INVALID;
+	twin_end(t, &end, &bytes);
+	if (count == 1 && last_len == 0 && first >= end && first < t->imm_frags)
+		return RX_IMM_ONLY;
+	last = (uint64_t)first + count - 1;
+	if (last >= t->npkts || last_len > t->payload || last * t->payload + last_len > t->len) {
+		t->out_of_range += count;
+		return RX_OUT_OF_RANGE;
+	}
+	if (last >= end) {
+		t->beyond_end += count;
+		return RX_BEYOND_END;
+	}
+	return RX_OK;
+}
+
+void twin_claim(struct twin *t, uint32_t first, uint32_t count, uint32_t last_len, bool *took)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		took[i] = !t->claimed[first + i];
+		if (!took[i]) {
+			t->duplicate++;
+			continue;
+		}
+		t->claimed[first + i] = true;
+		t->pkt_len[first + i] = i == count - 1 ? last_len : t->payload;
+	}
+}
+
+void twin_commit(struct twin *t, uint32_t pkt)
+{
+	t->committed[pkt] = true;
+}
+
+void twin_chunks_update(struct twin *t)
+{
+	uint32_t end;
+	uint64_t bytes;
+
+	twin_end(t, &end, &bytes);
+	for (uint32_t first = 0; first < end; first += t->chunk) {
+		bool full = true;
+
+		for (uint32_t pkt = first; pkt < first + t->chunk && pkt < end; pkt++)
+			full = full && t->committed[pkt];
+		if (full)
+			t->chunk_set[first / t->chunk] = true;
+	}
+}
+
+bool twin_imm_add(struct twin *t, uint32_t index, uint32_t fragment)
+{
+	uint32_t which = index % t->imm_frags;
+
+	if (t->imm_seen[which])
+		return false;
+	t->imm_seen[which] = true;
+	t->imm_frag[which] = fragment;
+	return true;
+}
+
+bool twin_imm_get(const struct twin *t, uint32_t *imm)
+{
+	bool all = true;
+
+	*imm = 0;
+	for (uint32_t i = 0; i < t->imm_frags; i++) {
+		uint32_t bits = 32 / t->imm_frags;
+		uint64_t low = t->imm_frag[i] % (UINT64_C(1) << bits);
+
+		all = all && t->imm_seen[i];
+		*imm |= (uint32_t)(low << (i * bits));
+	}
+	return all;
+}
