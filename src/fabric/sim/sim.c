@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The world: hosts, links, the heap of what happens next, and arrivals. Contract: sim.h.
+ */
+#include "fabric/sim/sim_int.h"
+
+#include "base/bits.h"
+#include "base/check.h"
+#include <errno.h>
+#include <string.h>
+
+int sim_create(uint64_t seed, const struct sdr_alloc *alloc, struct sim **out)
+{
+	struct sim *sim = alloc_zeroed(alloc, sizeof(*sim));
+
+	if (!sim)
+		return -ENOMEM;
+	sim->alloc = alloc;
+	sim->seed = seed;
+	rng_init(&sim->rng, seed);
+	heap_init(&sim->heap, alloc);
+	sim_pool_init(&sim->pool, alloc);
+	*out = sim;
+	return 0;
+}
+
+static void link_free(struct sim *sim, struct sim_link *l)
+{
+	alloc_free(sim->alloc, l->drop);
+	alloc_free(sim->alloc, l->blackout);
+	alloc_free(sim->alloc, l);
+}
+
+void sim_destroy(struct sim *sim)
+{
+	if (!sim)
+		return;
+	for (uint32_t i = 0; i < sim->nfabrics; i++)
+		SDR_ASSERT(!sim->fabric[i]);
+	for (uint32_t i = 0; i < SIM_LINK_BUCKETS; i++) {
+		while (sim->link[i]) {
+			struct sim_link *next = sim->link[i]->bucket_next;
+
+			link_free(sim, sim->link[i]);
+			sim->link[i] = next;
+		}
+	}
+	heap_fini(&sim->heap);
+	sim_pool_fini(&sim->pool); /* packets in flight with it */
+	alloc_free(sim->alloc, sim->host);
+	alloc_free(sim->alloc, sim->fabric);
+	alloc_free(sim->alloc, sim);
+}
+
+/* Room for one more of `size` bytes; the array may move. */
+static int grow(const struct sdr_alloc *alloc, void **array, uint32_t *cap, uint32_t n, size_t size)
+{
+	uint32_t want = *cap ? *cap * 2 : 4;
+	void *bigger;
+
+	if (n < *cap)
+		return 0;
+	bigger = alloc_zeroed(alloc, want * size);
+	if (!bigger)
+		return -ENOMEM;
+	if (n)
+		memcpy(bigger, *array, n * size);
+	alloc_free(alloc, *array);
+	*array = bigger;
+	*cap = want;
+	return 0;
+}
+
+int sim_host_add(struct sim *sim)
+{
+	void *array = sim->host;
+	int err;
+
+	if (sim->nhosts == SIM_MAX_HOSTS)
+		return -ENOSPC;
+	err = grow(sim->alloc, &array, &sim->cap_hosts, sim->nhosts, sizeof(*sim->host));
+	sim->host = array;
+	return err ? err : (int)sim->nhosts++;
+}
+
+/* A place in the world's list of fabrics. */
+static int fabric_slot(struct sim *sim, struct sim_fabric *f)
+{
+	void *array = sim->fabric;
+	int err;
+
+	if (sim->nfabrics == SIM_MAX_FABRICS ||
+	    sim->host[f->host].fabrics == UINT16_MAX - SIM_PORT_BASE)
+		return -ENOSPC;
+	err = grow(sim->alloc, &array, &sim->cap_fabrics, sim->nfabrics, sizeof(*sim->fabric));
+	sim->fabric = array;
+	if (err)
+		return err;
+	f->index = sim->nfabrics;
+	f->port = (uint16_t)(SIM_PORT_BASE + sim->host[f->host].fabrics++);
+	sim->fabric[sim->nfabrics++] = f;
+	return 0;
+}
+
+int sim_fabric_open(struct sim *sim, int host, const struct sim_fabric_attr *attr,
+		    struct fabric **out)
+{
+	struct sim_fabric *f;
+	int err;
+
+	if (host < 0 || (uint32_t)host >= sim->nhosts || attr->max_payload > SIM_MAX_PAYLOAD)
+		return -EINVAL;
+	f = alloc_zeroed(sim->alloc, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->base.ops = &sim_fabric_ops;
+	f->sim = sim;
+	f->host = (uint32_t)host;
+	f->attr = *attr;
+	if (!f->attr.max_payload)
+		f->attr.max_payload = SIM_DEFAULT_PAYLOAD;
+	if (!f->attr.max_ctrl)
+		f->attr.max_ctrl = SIM_DEFAULT_CTRL_EVENTS;
+	f->event.kind = SIM_EVENT_WRITABLE;
+	heap_node_init(&f->event.node);
+	deliver_worker_init(&f->worker, 0);
+	f->pend_tail = &f->pend;
+	sim_fifo_init(&f->ctrl);
+	err = fabric_slot(sim, f);
+	if (err) {
+		alloc_free(sim->alloc, f);
+		return err;
+	}
+	*out = &f->base;
+	return 0;
+}
+
+struct sim_qp *sim_qp_find(const struct sim *sim, uint32_t qpn)
+{
+	struct sim_qp *qp = sim->qp[qpn % SIM_QPN_BUCKETS];
+
+	while (qp && qp->rx.qpn != qpn)
+		qp = qp->bucket_next;
+	return qp;
+}
+
+/* Links. */
+
+static uint64_t link_hash(uint32_t from, uint32_t to, uint32_t channel)
+{
+	uint64_t key = (uint64_t)from << 48 ^ (uint64_t)to << 32 ^ channel;
+
+	return (key + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static struct sim_link **link_bucket(const struct sim *sim, uint64_t hash)
+{
+	return (struct sim_link **)(uintptr_t)&sim->link[(hash >> 32) % SIM_LINK_BUCKETS];
+}
+
+static struct sim_link *link_find(const struct sim *sim, uint32_t from, uint32_t to,
+				  uint32_t channel)
+{
+	struct sim_link *l = *link_bucket(sim, link_hash(from, to, channel));
+
+	while (l && !(l->from == from && l->to == to && l->channel == channel))
+		l = l->bucket_next;
+	return l;
+}
+
+static struct sim_link *link_make(struct sim *sim, uint32_t from, uint32_t to, uint32_t channel)
+{
+	uint64_t hash = link_hash(from, to, channel);
+	struct sim_link **bucket = link_bucket(sim, hash);
+	struct sim_link *l = alloc_zeroed(sim->alloc, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->from = from;
+	l->to = to;
+	l->channel = channel;
+	l->event.kind = SIM_EVENT_LINK;
+	heap_node_init(&l->event.node);
+	sim_fifo_init(&l->fifo);
+	/* The seed depends on which link it is, not on when it was made. */
+	(void)link_init(&l->link, &(struct link_attr){0}, sim->seed ^ hash);
+	l->bucket_next = *bucket;
+	*bucket = l;
+	sim->link_epoch++;
+	return l;
+}
+
+struct sim_link *sim_link_use(struct sim *sim, uint32_t from, uint32_t to, uint32_t channel)
+{
+	struct sim_link *l = link_find(sim, from, to, channel);
+
+	if (!l)
+		l = link_find(sim, from, to, SIM_CHANNEL_ALL);
+	return l ? l : link_make(sim, from, to, SIM_CHANNEL_ALL);
+}
+
+/* A copy, or NULL with *err set; n = 0: NULL and no error. */
+static void *copy_of(const struct sdr_alloc *alloc, const void *array, size_t n, size_t size,
+		     int *err)
+{
+	void *copy;
+
+	if (!n)
+		return NULL;
+	copy = alloc_zeroed(alloc, n * size);
+	if (copy)
+		memcpy(copy, array, n * size);
+	else
+		*err = -ENOMEM;
+	return copy;
+}
+
+static int link_change(struct sim *sim, struct sim_link *l, const struct link_attr *attr)
+{
+	struct link_attr own = *attr;
+	int err = 0;
+	uint64_t *drop = copy_of(sim->alloc, attr->drop, attr->n_drop, sizeof(*drop), &err);
+	struct link_blackout *dark =
+		copy_of(sim->alloc, attr->blackout, attr->n_blackout, sizeof(*dark), &err);
+
+	own.drop = drop;
+	own.blackout = dark;
+	if (!err)
+		err = link_attr_set(&l->link, sim->now_ns, &own);
+	if (err) {
+		alloc_free(sim->alloc, drop);
+		alloc_free(sim->alloc, dark);
+		return err;
+	}
+	alloc_free(sim->alloc, l->drop);
+	alloc_free(sim->alloc, l->blackout);
+	l->drop = drop;
+	l->blackout = dark;
+	return 0;
+}
+
+static bool is_host(const struct sim *sim, int host)
+{
+	return host >= 0 && (uint32_t)host < sim->nhosts;
+}
+
+int sim_link_set(struct sim *sim, int from, int to, uint32_t channel, const struct link_attr *attr)
+{
+	struct sim_link *l;
+	int err;
+
+	if (!is_host(sim, from) || !is_host(sim, to) ||
+	    (channel >= FABRIC_MAX_CHANNELS && channel != SIM_CHANNEL_ALL))
+		return -EINVAL;
+	err = link_attr_check(attr);
+	if (err)
+		return err;
+	l = link_find(sim, (uint32_t)from, (uint32_t)to, channel);
+	if (!l)
+		l = link_make(sim, (uint32_t)from, (uint32_t)to, channel);
+	return l ? link_change(sim, l, attr) : -ENOMEM;
+}
+
+int sim_link_counters(const struct sim *sim, int from, int to, uint32_t channel,
+		      struct link_counters *out)
+{
+	const struct sim_link *l = NULL;
+
+	if (is_host(sim, from) && is_host(sim, to))
+		l = link_find(sim, (uint32_t)from, (uint32_t)to, channel);
+	if (!l)
+		return -ENOENT;
+	*out = l->link.counters;
+	return 0;
+}
+
+/* Packets on their way. */
+
+static void packet_drop(struct sim *sim, struct sim_packet *p)
+{
+	sim->in_flight--;
+	sim_packet_free(&sim->pool, p);
+}
+
+/* In the link's order, so that a link has one entry in the heap, not one a packet. */
+static bool in_order(const struct sim_link *l, uint64_t deliver_ns)
+{
+	return deliver_ns <= l->link.in_order_ns && (!l->fifo.head || deliver_ns >= l->last_ns);
+}
+
+void sim_launch(struct sim *sim, struct sim_link *l, struct sim_packet *p, uint64_t deliver_ns)
+{
+	p->deliver_ns = deliver_ns;
+	p->seq = sim->seq++;
+	sim->in_flight++;
+	if (!in_order(l, deliver_ns)) {
+		p->event.kind = SIM_EVENT_PACKET;
+		heap_node_init(&p->event.node);
+		if (heap_set(&sim->heap, &p->event.node, deliver_ns, p->seq))
+			packet_drop(sim, p);
+		return;
+	}
+	if (!l->fifo.head && heap_set(&sim->heap, &l->event.node, deliver_ns, p->seq)) {
+		packet_drop(sim, p);
+		return;
+	}
+	sim_fifo_put(&l->fifo, p);
+	l->last_ns = deliver_ns;
+}
+
+void sim_pend(struct sim_fabric *f, struct sim_qp *qp, uint32_t what)
+{
+	if (!qp->pend) {
+		qp->pend_next = NULL;
+		*f->pend_tail = qp;
+		f->pend_tail = &qp->pend_next;
+	}
+	qp->pend |= what;
+}
+
+/* Arrivals. */
+
+static void arrive_refused(struct sim *sim, const struct sim_packet *p)
+{
+	struct sim_qp *qp = sim_qp_find(sim, p->to_qpn);
+
+	if (!qp || sim_fabric_of(qp->base.fabric)->index != p->to_fabric)
+		return;
+	qp->chan[p->channel].refused = true;
+	sim_pend(sim_fabric_of(qp->base.fabric), qp, SIM_PEND_REFUSED);
+}
+
+/* Keeps the packet for poll: true where it did. */
+static bool arrive_ctrl(struct sim_fabric *f, struct sim_qp *qp, struct sim_packet *p,
+			const struct deliver_pkt *pkt)
+{
+	struct deliver_ctrl ctrl;
+
+	if (deliver_ctrl(&f->worker, &qp->rx, p->channel, pkt, &ctrl))
+		return false;
+	if (f->ctrl.n >= f->attr.max_ctrl) {
+		deliver_count(&f->worker, SDR_CTR_rx_ctrl_dropped, 1);
+		return false;
+	}
+	p->to_qpn = qp->rx.qpn;
+	p->psn = ctrl.psn;
+	p->len = ctrl.len;
+	memmove(p->bytes, ctrl.body, ctrl.len);
+	sim_fifo_put(&f->ctrl, p);
+	return true;
+}
+
+static unsigned int arrive_data(struct sim_fabric *f, struct sim_qp *qp, uint32_t channel,
+				const struct deliver_pkt *pkt, unsigned int n)
+{
+	struct deliver_facts facts = {0};
+	unsigned int used = deliver_data(&f->worker, &qp->rx, channel, pkt, n, &facts);
+
+	if (facts.committed)
+		sim_pend(f, qp, SIM_PEND_READY);
+	if (facts.late) {
+		qp->late_channel = channel;
+		qp->late_message = facts.late_message;
+		sim_pend(f, qp, SIM_PEND_LATE);
+	}
+	return used;
+}
+
+/* n packets that came to one fabric on one channel; takes them. */
+static void arrive(struct sim *sim, struct sim_fabric *f, struct sim_packet **p, unsigned int n)
+{
+	struct deliver_pkt pkt[DELIVER_MAX_TRAIN];
+	unsigned int used;
+
+	for (unsigned int i = 0; i < n; i++)
+		pkt[i] = (struct deliver_pkt){.bytes = p[i]->bytes,
+					      .len = p[i]->len,
+					      .ce = p[i]->ce,
+					      .at_ns = p[i]->deliver_ns};
+	for (unsigned int i = 0; i < n; i += used) {
+		struct sim_qp *qp;
+		uint8_t opcode;
+		uint32_t qpn;
+
+		used = 1;
+		if (deliver_peek(&f->worker, &pkt[i], &opcode, &qpn))
+			continue;
+		qp = sim_qp_find(sim, qpn);
+		if (!qp || qp->base.fabric != &f->base)
+			deliver_unknown(&f->worker);
+		else if (opcode == WIRE_OP_DATA)
+			used = arrive_data(f, qp, p[i]->channel, &pkt[i], n - i);
+		else if (arrive_ctrl(f, qp, p[i], &pkt[i]))
+			p[i] = NULL;
+	}
+	for (unsigned int i = 0; i < n; i++)
+		if (p[i])
+			packet_drop(sim, p[i]);
+}
+
+static struct sim_fabric *fabric_at(const struct sim *sim, uint32_t index)
+{
+	return index < sim->nfabrics ? sim->fabric[index] : NULL;
+}
+
+/* n packets of one kind for one fabric and channel; takes them. */
+static void arrive_any(struct sim *sim, struct sim_packet **p, unsigned int n)
+{
+	struct sim_fabric *f = fabric_at(sim, p[0]->to_fabric);
+
+	sim->now_ns = u64_max(sim->now_ns, p[n - 1]->deliver_ns);
+	if (p[0]->kind == SIM_PKT_WIRE && f) {
+		arrive(sim, f, p, n);
+		return;
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		if (p[i]->kind == SIM_PKT_REFUSED)
+			arrive_refused(sim, p[i]);
+		else
+			sim_refuse(sim, p[i]);
+		packet_drop(sim, p[i]);
+	}
+}
+
+static bool before(const struct sim_packet *p, const struct heap_node *other)
+{
+	return !other || p->deliver_ns < other->key ||
+	       (p->deliver_ns == other->key && p->seq < other->tie);
+}
+
+/* The head of a link's fifo and those after it that nothing else comes between. */
+static unsigned int take_train(struct sim *sim, struct sim_link *l, uint64_t until_ns,
+			       struct sim_packet *train[DELIVER_MAX_TRAIN])
+{
+	const struct heap_node *other;
+	struct sim_packet *p;
+	unsigned int n = 0;
+
+	heap_remove(&sim->heap, &l->event.node);
+	other = heap_first(&sim->heap);
+	do {
+		train[n++] = sim_fifo_take(&l->fifo);
+		p = l->fifo.head;
+	} while (p && n < DELIVER_MAX_TRAIN && p->deliver_ns <= until_ns && before(p, other) &&
+		 p->to_fabric == train[0]->to_fabric && p->channel == train[0]->channel &&
+		 p->kind == train[0]->kind);
+	/* It was in the heap: there is room. */
+	if (p)
+		(void)heap_set(&sim->heap, &l->event.node, p->deliver_ns, p->seq);
+	return n;
+}
+
+void sim_advance(struct sim *sim, uint64_t until_ns)
+{
+	struct sim_packet *train[DELIVER_MAX_TRAIN];
+	struct heap_node *node;
+
+	while ((node = heap_first(&sim->heap)) && node->key <= until_ns) {
+		struct sim_event *event = (struct sim_event *)(void *)node;
+
+		sim->now_ns = u64_max(sim->now_ns, node->key);
+		switch (event->kind) {
+		case SIM_EVENT_LINK:
+			arrive_any(
+				sim, train,
+				take_train(sim, (struct sim_link *)(void *)event, until_ns, train));
+			break;
+		case SIM_EVENT_PACKET:
+			heap_remove(&sim->heap, node);
+			train[0] = (struct sim_packet *)(void *)event;
+			arrive_any(sim, train, 1);
+			break;
+		case SIM_EVENT_WRITABLE:
+			heap_remove(&sim->heap, node);
+			((struct sim_fabric *)(uintptr_t)((uint8_t *)event -
+							  offsetof(struct sim_fabric, event)))
+				->writable = true;
+			break;
+		}
+	}
+	sim->now_ns = u64_max(sim->now_ns, until_ns);
+}
+
+uint64_t sim_now(const struct sim *sim)
+{
+	return sim->now_ns;
+}
+
+uint64_t sim_next_event_ns(const struct sim *sim)
+{
+	const struct heap_node *node = heap_first(&sim->heap);
+
+	return node ? u64_max(node->key, sim->now_ns) : UINT64_MAX;
+}
+
+void sim_filter_set(struct sim *sim, sim_filter_fn *fn, void *arg)
+{
+	sim->filter = fn;
+	sim->filter_arg = arg;
+}
+
+void sim_inject(struct sim *sim, struct fabric *to, const void *bytes, size_t len, uint32_t channel)
+{
+	struct sim_packet *p;
+
+	if (channel >= FABRIC_MAX_CHANNELS || len > SIM_MAX_PAYLOAD)
+		return;
+	p = sim_packet_new(&sim->pool, (uint32_t)len);
+	if (!p)
+		return;
+	if (len)
+		memcpy(p->bytes, bytes, len);
+	p->kind = SIM_PKT_WIRE;
+	p->channel = channel;
+	p->ce = false;
+	p->deliver_ns = sim->now_ns;
+	sim->in_flight++;
+	arrive(sim, sim_fabric_of(to), &p, 1);
+}
+
+uint64_t sim_in_flight(const struct sim *sim)
+{
+	return sim->in_flight;
+}
+
+static uint64_t check_fifo(const struct sim_link *l)
+{
+	uint64_t n = 0;
+
+	SDR_ASSERT((l->fifo.head != NULL) == (l->event.node.pos != HEAP_NONE));
+	SDR_ASSERT(!l->fifo.head || (l->event.node.key == l->fifo.head->deliver_ns &&
+				     l->event.node.tie == l->fifo.head->seq));
+	for (const struct sim_packet *p = l->fifo.head; p; p = p->next, n++)
+		SDR_ASSERT(!p->next || p->deliver_ns < p->next->deliver_ns ||
+			   (p->deliver_ns == p->next->deliver_ns && p->seq < p->next->seq));
+	SDR_ASSERT(n == l->fifo.n);
+	return n;
+}
+
+void sim_check(const struct sim *sim)
+{
+	uint64_t n = 0;
+
+	heap_check(&sim->heap);
+	for (uint32_t i = 0; i < SIM_LINK_BUCKETS; i++) {
+		for (const struct sim_link *l = sim->link[i]; l; l = l->bucket_next) {
+			link_check(&l->link);
+			n += check_fifo(l);
+		}
+	}
+	for (uint32_t i = 0; i < sim->nfabrics; i++)
+		n += sim->fabric[i] ? sim->fabric[i]->ctrl.n : 0;
+	for (uint32_t i = 0; i < sim->heap.n; i++) {
+		const struct sim_event *event = (const struct sim_event *)(void *)sim->heap.slot[i];
+
+		n += event->kind == SIM_EVENT_PACKET;
+	}
+	SDR_ASSERT(n == sim->in_flight);
+	(void)n;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fabric/sim: hosts, links and packets in virtual time. Real headers are encoded, sealed,
+ * maybe corrupted, verified and decoded by the very code that fabric/udp runs; only the
+ * sockets are missing. Single-threaded, seeded: a seed replays a run to the packet.
+ *
+ * A world is driven by its owner: poll the fabrics, then sim_advance() to the earlier of
+ * sim_next_event_ns() and the owner's own timers. Nothing calls back but the filter.
+ *
+ * It deliberately knows nothing of sockets and of real time. Addresses look like IPv4
+ * ones (10.x.y.z from the host's number, UDP port from the fabric's), so that what is
+ * above cannot tell.
+ *
+ * Files: sim.c (world, links, events), sim_fabric.c (the contract's table), sim_tx.c (post
+ * and control datagrams), sim_pool.c (memory of packets in flight).
+ */
+#ifndef SDR_FABRIC_SIM_SIM_H
+#define SDR_FABRIC_SIM_SIM_H
+
+#include "base/alloc.h"
+#include "fabric/fabric.h"
+#include "link/link.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIM_MAX_HOSTS 65536u
+#define SIM_MAX_FABRICS 65536u
+#define SIM_CHANNEL_ALL UINT32_MAX
+#define SIM_PORT_BASE 4792u	  /* UDP port of a host's first fabric */
+#define SIM_IP_OVERHEAD_BYTES 28u /* IPv4 and UDP headers: links count them */
+#define SIM_DEFAULT_PAYLOAD 1436u /* of a 1500-byte MTU */
+#define SIM_MAX_PAYLOAD 65000u
+#define SIM_DEFAULT_CTRL_EVENTS 65536u
+
+struct sim;
+
+/* 0 or -ENOMEM. `alloc` outlives the world. */
+int sim_create(uint64_t seed, const struct sdr_alloc *alloc, struct sim **out);
+/* After its fabrics were closed. Packets in flight vanish. */
+void sim_destroy(struct sim *sim);
+
+/* Its number, 0 and up; -ENOSPC or -ENOMEM. */
+int sim_host_add(struct sim *sim);
+
+/*
+ * The link from one host to another (the same one for loopback), one direction: of one
+ * channel, or with SIM_CHANNEL_ALL one that all channels without a link of their own share.
+ * A pair that was given none is joined by a perfect wire without delay. Lists in attr are
+ * copied. A second call changes the link from now on (see link_attr_set); packets in flight
+ * keep their fate. 0, -EINVAL, -ERANGE, -ENOMEM.
+ */
+int sim_link_set(struct sim *sim, int from, int to, uint32_t channel, const struct link_attr *attr);
+/* What the link has done so far; -ENOENT where nothing was set or sent. */
+int sim_link_counters(const struct sim *sim, int from, int to, uint32_t channel,
+		      struct link_counters *out);
+
+struct sim_fabric_attr {
+	uint32_t max_payload;	 /* largest payload; a path takes the smaller end's. 0: 1436 */
+	uint32_t max_ctrl;	 /* control datagrams waiting for poll; beyond, they are dropped
+				  * and counted. 0: SIM_DEFAULT_CTRL_EVENTS */
+	uint64_t tx_queue_bytes; /* post and ctrl say -EAGAIN while the link's queue is longer;
+				  * FABRIC_EV_WRITABLE comes at half of it. 0: never */
+};
+
+/* Opens a device on a host; a host may have several. -EINVAL, -ENOSPC, -ENOMEM. */
+int sim_fabric_open(struct sim *sim, int host, const struct sim_fabric_attr *attr,
+		    struct fabric **out);
+/* Where it listens: goes into fabric_peer.addr. */
+void sim_fabric_addr(const struct fabric *f, struct sockaddr_storage *out);
+
+uint64_t sim_now(const struct sim *sim);
+/* When the next packet arrives or a full queue has room; UINT64_MAX: nothing will happen. */
+uint64_t sim_next_event_ns(const struct sim *sim);
+/*
+ * All that happens up to and including until_ns; then that is the time. Going back: no-op.
+ * Packets arrive here and nowhere else; poll only takes events. Advancing by more than to the
+ * next event is allowed: arrivals keep their times, and trains are handled together.
+ */
+void sim_advance(struct sim *sim, uint64_t until_ns);
+
+/*
+ * Seams for tests.
+ */
+
+/* A packet about to go onto its link. Pointers are good during the call. */
+struct sim_packet_info {
+	int from, to; /* hosts */
+	uint32_t channel;
+	uint32_t psn;
+	bool is_ctrl;
+	const void *ctrl_body; /* control */
+	uint32_t len;	       /* payload or body */
+	uint32_t message;      /* data */
+	uint64_t offset;       /* data */
+	uint64_t now_ns;
+};
+
+enum sim_action {
+	SIM_PASS,
+	SIM_DROP,  /* before the link: takes none of its time */
+	SIM_DUP,   /* a second copy comes delay_ns after the (first) one */
+	SIM_DELAY, /* comes delay_ns later than it would, out of order */
+};
+
+struct sim_verdict {
+	enum sim_action action;
+	uint64_t delay_ns;
+};
+
+typedef struct sim_verdict sim_filter_fn(void *arg, const struct sim_packet_info *info);
+
+/* Asked for each packet that is sent; NULL: none. It may call nothing of this world. */
+void sim_filter_set(struct sim *sim, sim_filter_fn *fn, void *arg);
+
+/* These bytes, from BTH to trailer, arrive at a fabric now, on a channel. */
+void sim_inject(struct sim *sim, struct fabric *to, const void *bytes, size_t len,
+		uint32_t channel);
+
+/* Packets on links and control datagrams not yet taken. */
+uint64_t sim_in_flight(const struct sim *sim);
+/* Asserts the world's invariants (debug builds). */
+void sim_check(const struct sim *sim);
+
+#endif

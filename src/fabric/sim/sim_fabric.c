@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The contract's table in virtual time: QPs, connecting, events. Contract: fabric.h.
+ */
+#include "fabric/sim/sim_int.h"
+
+#include "base/bits.h"
+#include "base/check.h"
+#include <errno.h>
+#include <string.h>
+
+/*
+ * struct sockaddr_in by its bytes (this layer includes no header of the network): family
+ * in host order, port and address in network order. The test compares.
+ */
+#define ADDR_FAMILY_INET 2
+#define ADDR_PORT_AT 2
+#define ADDR_IP_AT 4
+#define ADDR_NET (UINT32_C(10) << 24)
+
+void sim_fabric_addr(const struct fabric *fabric, struct sockaddr_storage *out)
+{
+	const struct sim_fabric *f = sim_fabric_of(fabric);
+	uint8_t *bytes = (uint8_t *)out;
+
+	memset(out, 0, sizeof(*out));
+	out->ss_family = ADDR_FAMILY_INET;
+	put_be16(bytes + ADDR_PORT_AT, f->port);
+	put_be32(bytes + ADDR_IP_AT, ADDR_NET + f->host + 1);
+}
+
+/* Host and fabric of an address; either may be SIM_NONE. -EINVAL: none of ours. */
+static int addr_find(const struct sim *sim, const struct sockaddr_storage *addr, uint32_t *host,
+		     uint32_t *fabric)
+{
+	const uint8_t *bytes = (const uint8_t *)addr;
+	uint32_t port = get_be16(bytes + ADDR_PORT_AT);
+	uint32_t number = get_be32(bytes + ADDR_IP_AT) - ADDR_NET - 1;
+
+	if (addr->ss_family != ADDR_FAMILY_INET || number >= SIM_MAX_HOSTS)
+		return -EINVAL;
+	*host = number;
+	*fabric = SIM_NONE;
+	for (uint32_t i = 0; i < sim->nfabrics; i++)
+		if (sim->fabric[i] && sim->fabric[i]->host == number &&
+		    sim->fabric[i]->port == port)
+			*fabric = i;
+	return 0;
+}
+
+static void sim_caps(const struct fabric *fabric, struct fabric_caps *out)
+{
+	const struct sim_fabric *f = sim_fabric_of(fabric);
+
+	*out = (struct fabric_caps){
+		.flags = FABRIC_CAP_NO_REWRITE | FABRIC_CAP_VIRTUAL_TIME,
+		.max_payload_bytes = f->attr.max_payload,
+		.max_channels = FABRIC_MAX_CHANNELS,
+		.udp_port = f->port,
+	};
+}
+
+static uint64_t sim_now_ns(const struct fabric *f)
+{
+	return sim_fabric_of(f)->sim->now_ns;
+}
+
+/* QPs. */
+
+static uint32_t new_qpn(struct sim *sim)
+{
+	uint32_t qpn;
+
+	do {
+		qpn = (uint32_t)rng_next(&sim->rng) & WIRE_QPN_MASK;
+	} while (qpn < SIM_QPN_FIRST || sim_qp_find(sim, qpn));
+	return qpn;
+}
+
+static int sim_qp_create(struct fabric *fabric, const struct fabric_qp_attr *attr,
+			 struct fabric_qp **out)
+{
+	struct sim_fabric *f = sim_fabric_of(fabric);
+	struct sim_qp *qp, **bucket;
+	uint32_t qpn;
+
+	if (attr->channels == 0 || attr->channels > FABRIC_MAX_CHANNELS)
+		return -EINVAL;
+	qp = alloc_zeroed(f->sim->alloc, sizeof(*qp));
+	if (!qp)
+		return -ENOMEM;
+	qp->base.fabric = fabric;
+	qp->cookie = attr->cookie;
+	qp->channels = attr->channels;
+	qpn = new_qpn(f->sim);
+	qp->token = rng_next(&f->sim->rng);
+	qp->start_psn = (uint32_t)rng_next(&f->sim->rng) & WIRE_PSN_MASK;
+	for (uint32_t i = 0; i < qp->channels; i++)
+		qp->chan[i].psn = qp->start_psn;
+	deliver_qp_init(&qp->rx, qpn, qp->token, attr->table);
+	bucket = &f->sim->qp[qpn % SIM_QPN_BUCKETS];
+	qp->bucket_next = *bucket;
+	*bucket = qp;
+	qp->at = &f->qps;
+	qp->fabric_next = f->qps;
+	if (qp->fabric_next)
+		qp->fabric_next->at = &qp->fabric_next;
+	f->qps = qp;
+	*out = &qp->base;
+	return 0;
+}
+
+static void forget_ctrl(struct sim_fabric *f, uint32_t qpn)
+{
+	struct sim_fifo keep;
+
+	sim_fifo_init(&keep);
+	while (f->ctrl.head) {
+		struct sim_packet *p = sim_fifo_take(&f->ctrl);
+
+		if (p->to_qpn != qpn) {
+			sim_fifo_put(&keep, p);
+			continue;
+		}
+		f->sim->in_flight--;
+		sim_packet_free(&f->sim->pool, p);
+	}
+	sim_fifo_init(&f->ctrl);
+	while (keep.head)
+		sim_fifo_put(&f->ctrl, sim_fifo_take(&keep));
+}
+
+static void forget_pend(struct sim_fabric *f, const struct sim_qp *qp)
+{
+	struct sim_qp **at = &f->pend;
+
+	if (!qp->pend)
+		return;
+	while (*at != qp)
+		at = &(*at)->pend_next;
+	*at = qp->pend_next;
+	if (!*at)
+		f->pend_tail = at;
+}
+
+static void sim_qp_destroy(struct fabric_qp *fqp)
+{
+	struct sim_qp *qp = sim_qp_of(fqp);
+	struct sim_fabric *f = sim_fabric_of(fqp->fabric);
+	struct sim_qp **bucket = &f->sim->qp[qp->rx.qpn % SIM_QPN_BUCKETS];
+
+	/* Nothing of this world runs while we are here, and nobody finds it afterwards. */
+	while (*bucket != qp)
+		bucket = &(*bucket)->bucket_next;
+	*bucket = qp->bucket_next;
+	*qp->at = qp->fabric_next;
+	if (qp->fabric_next)
+		qp->fabric_next->at = qp->at;
+	forget_ctrl(f, qp->rx.qpn);
+	forget_pend(f, qp);
+	alloc_free(f->sim->alloc, qp);
+}
+
+static void sim_close(struct fabric *fabric)
+{
+	struct sim_fabric *f = sim_fabric_of(fabric);
+
+	while (f->qps)
+		sim_qp_destroy(&f->qps->base);
+	SDR_ASSERT(!f->ctrl.head && !f->pend);
+	heap_remove(&f->sim->heap, &f->event.node);
+	f->sim->fabric[f->index] = NULL;
+	alloc_free(f->sim->alloc, f);
+}
+
+static void sim_qp_local(const struct fabric_qp *fqp, struct fabric_local *out)
+{
+	const struct sim_qp *qp = sim_qp_of(fqp);
+
+	*out = (struct fabric_local){
+		.qpn = qp->rx.qpn, .token = qp->token, .start_psn = qp->start_psn};
+}
+
+static void sim_table_set(struct fabric_qp *qp, struct rx_table *table)
+{
+	deliver_table_set(&sim_qp_of(qp)->rx, table);
+}
+
+/* Connecting. */
+
+static void set_up(struct sim_qp *qp, uint32_t host, uint32_t fabric)
+{
+	const struct sim_fabric *f = sim_fabric_of(qp->base.fabric);
+	const struct sim_fabric *peer = fabric == SIM_NONE ? NULL : f->sim->fabric[fabric];
+
+	qp->peer_host = host;
+	qp->peer_fabric = fabric;
+	qp->path_payload = f->attr.max_payload;
+	if (peer && peer->attr.max_payload < qp->path_payload)
+		qp->path_payload = peer->attr.max_payload;
+	qp->up = true;
+	for (uint32_t i = 0; i < qp->channels; i++)
+		qp->chan[i].link = NULL;
+}
+
+/* The passive end learns the active one's address as soon as both have connected. */
+static void meet(struct sim_qp *passive, const struct sim_qp *active)
+{
+	const struct sim_fabric *f = sim_fabric_of(active->base.fabric);
+
+	if (passive->connected && !passive->peer.active && active->connected &&
+	    active->peer.active && passive->peer.qpn == active->rx.qpn &&
+	    active->peer.qpn == passive->rx.qpn &&
+	    active->peer_fabric == sim_fabric_of(passive->base.fabric)->index)
+		set_up(passive, f->host, f->index);
+}
+
+static int sim_qp_connect(struct fabric_qp *fqp, const struct fabric_peer *peer)
+{
+	struct sim_qp *qp = sim_qp_of(fqp), *other;
+	struct sim *sim = sim_fabric_of(fqp->fabric)->sim;
+	uint32_t host, fabric;
+
+	if (qp->connected)
+		return -EISCONN;
+	if (peer->active && addr_find(sim, &peer->addr, &host, &fabric))
+		return -EINVAL;
+	qp->peer = *peer;
+	qp->connected = true;
+	protect_checksum_key(&qp->tx_key, peer->token);
+	if (peer->active)
+		set_up(qp, host, fabric);
+	other = sim_qp_find(sim, peer->qpn);
+	if (other) {
+		meet(qp, other);
+		meet(other, qp);
+	}
+	return 0;
+}
+
+static int sim_path_use(struct fabric_qp *qp, uint32_t channel, uint32_t path)
+{
+	return channel < sim_qp_of(qp)->channels && path == 0 ? 0 : -EINVAL;
+}
+
+/* Appends a number and a character. */
+static char *put_number(char *at, uint32_t number, char then)
+{
+	char digits[10];
+	int n = 0;
+
+	do {
+		digits[n++] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	while (n)
+		*at++ = digits[--n];
+	*at++ = then;
+	return at;
+}
+
+static void sim_path_name(const struct fabric_qp *fqp, uint32_t channel, char *buf, size_t len)
+{
+	const struct sim_qp *qp = sim_qp_of(fqp);
+	const struct sim *sim = sim_fabric_of(fqp->fabric)->sim;
+	const struct sim_fabric *peer;
+	char name[32], *at = name;
+	uint32_t ip;
+
+	if (!len)
+		return;
+	buf[0] = '\0';
+	if (channel >= qp->channels || !qp->up)
+		return;
+	peer = qp->peer_fabric == SIM_NONE ? NULL : sim->fabric[qp->peer_fabric];
+	ip = ADDR_NET + qp->peer_host + 1;
+	for (int shift = 24; shift >= 0; shift -= 8)
+		at = put_number(at, ip >> shift & 255, shift ? '.' : ':');
+	at = put_number(at, peer ? peer->port : 0, '\0');
+	if ((size_t)(at - name) <= len)
+		memcpy(buf, name, (size_t)(at - name));
+}
+
+static uint32_t sim_path_payload(const struct fabric_qp *fqp)
+{
+	const struct sim_qp *qp = sim_qp_of(fqp);
+
+	return qp->up ? qp->path_payload : sim_fabric_of(fqp->fabric)->attr.max_payload;
+}
+
+/* Events. */
+
+static unsigned int poll_qp(struct sim_qp *qp, struct fabric_event *ev, unsigned int max)
+{
+	unsigned int n = 0;
+
+	if ((qp->pend & SIM_PEND_READY) && n < max) {
+		ev[n].type = FABRIC_EV_READY;
+		ev[n++].cookie = qp->cookie;
+		qp->pend &= ~(uint32_t)SIM_PEND_READY;
+	}
+	if ((qp->pend & SIM_PEND_LATE) && n < max) {
+		ev[n].type = FABRIC_EV_LATE;
+		ev[n].channel = qp->late_channel;
+		ev[n].message = qp->late_message;
+		ev[n++].cookie = qp->cookie;
+		qp->pend &= ~(uint32_t)SIM_PEND_LATE;
+	}
+	for (uint32_t i = 0; i < FABRIC_MAX_CHANNELS && (qp->pend & SIM_PEND_REFUSED); i++) {
+		if (!qp->chan[i].refused)
+			continue;
+		if (n == max)
+			return n;
+		qp->chan[i].refused = false;
+		ev[n].type = FABRIC_EV_REFUSED;
+		ev[n].channel = i;
+		ev[n++].cookie = qp->cookie;
+	}
+	qp->pend &= ~(uint32_t)SIM_PEND_REFUSED;
+	return n;
+}
+
+static void take_ctrl(struct sim_fabric *f, struct fabric_event *ev)
+{
+	struct sim_packet *p = sim_fifo_take(&f->ctrl);
+
+	ev->type = FABRIC_EV_CTRL;
+	ev->cookie = sim_qp_find(f->sim, p->to_qpn)->cookie;
+	ev->channel = p->channel;
+	ev->path = 0;
+	ev->psn = p->psn;
+	ev->age_ns = f->sim->now_ns - p->deliver_ns;
+	ev->len = p->len;
+	memcpy(ev->data, p->bytes, p->len);
+	f->sim->in_flight--;
+	sim_packet_free(&f->sim->pool, p);
+}
+
+static int sim_poll(struct fabric *fabric, struct fabric_event *ev, unsigned int max)
+{
+	struct sim_fabric *f = sim_fabric_of(fabric);
+	unsigned int n = 0;
+
+	if (f->writable && n < max) {
+		f->writable = false;
+		ev[n].type = FABRIC_EV_WRITABLE;
+		ev[n++].cookie = NULL;
+	}
+	while (f->pend && n < max) {
+		struct sim_qp *qp = f->pend;
+
+		n += poll_qp(qp, &ev[n], max - n);
+		if (qp->pend)
+			break; /* ev is full */
+		f->pend = qp->pend_next;
+		if (!f->pend)
+			f->pend_tail = &f->pend;
+	}
+	while (f->ctrl.head && n < max)
+		take_ctrl(f, &ev[n++]);
+	return (int)n;
+}
+
+/* The rest. */
+
+static int sim_bind(struct fabric_qp *qp, uint32_t message, const struct fabric_bind *b)
+{
+	return deliver_bind(&sim_qp_of(qp)->rx, message, b);
+}
+
+static void sim_fence_begin(struct fabric_qp *qp, uint32_t message)
+{
+	deliver_fence_begin(&sim_qp_of(qp)->rx, message);
+}
+
+static int sim_fence_done(struct fabric_qp *qp, uint32_t message)
+{
+	return deliver_fence_done(&sim_qp_of(qp)->rx, message);
+}
+
+static int sim_mr_reg(struct fabric *f, void *addr, size_t len, uint32_t flags, void **mr)
+{
+	(void)f;
+	(void)addr;
+	(void)len;
+	(void)flags;
+	*mr = NULL;
+	return 0;
+}
+
+static void sim_mr_dereg(struct fabric *f, void *mr)
+{
+	(void)f;
+	(void)mr;
+}
+
+static int sim_wait(struct fabric *f, uint64_t deadline_ns)
+{
+	(void)f;
+	(void)deadline_ns;
+	return 0; /* time passes in sim_advance() only */
+}
+
+static int sim_fd(struct fabric *f)
+{
+	(void)f;
+	return -ENOTSUP;
+}
+
+static void sim_wake(struct fabric *f)
+{
+	(void)f;
+}
+
+static void sim_channel_facts(const struct fabric_qp *fqp, uint32_t channel,
+			      struct fabric_channel_facts *out)
+{
+	const struct sim_qp *qp = sim_qp_of(fqp);
+
+	*out = (struct fabric_channel_facts){0};
+	if (channel >= qp->channels)
+		return;
+	out->sent_pkts = qp->chan[channel].sent_pkts;
+	out->up = qp->up;
+	deliver_channel_facts(&qp->rx, channel, sim_now_ns(fqp->fabric), out);
+}
+
+static void sim_advice(const struct fabric *f, char *buf, size_t len)
+{
+	(void)f;
+	if (len)
+		buf[0] = '\0';
+}
+
+static void sim_counters(const struct fabric *f, uint64_t *sum)
+{
+	deliver_counters_add(&sim_fabric_of(f)->worker, sum);
+}
+
+const struct fabric_ops sim_fabric_ops = {
+	.name = "sim",
+	.close = sim_close,
+	.caps = sim_caps,
+	.now_ns = sim_now_ns,
+	.qp_create = sim_qp_create,
+	.qp_destroy = sim_qp_destroy,
+	.qp_local = sim_qp_local,
+	.table_set = sim_table_set,
+	.qp_connect = sim_qp_connect,
+	.path_use = sim_path_use,
+	.path_name = sim_path_name,
+	.path_payload = sim_path_payload,
+	.post = sim_post,
+	.ctrl = sim_ctrl,
+	.poll = sim_poll,
+	.bind = sim_bind,
+	.fence_begin = sim_fence_begin,
+	.fence_done = sim_fence_done,
+	.mr_reg = sim_mr_reg,
+	.mr_dereg = sim_mr_dereg,
+	.wait = sim_wait,
+	.fd = sim_fd,
+	.wake = sim_wake,
+	.channel_facts = sim_channel_facts,
+	.advice = sim_advice,
+	.counters = sim_counters,
+};
