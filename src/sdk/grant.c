@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Grants and endings. The receiver's CTS says which numbers have a receive and how long
+ * it is, and which have ended; it repeats until the sender has echoed all grants. The
+ * sender asks with WANT while it waits for a grant, and repeats ABORT until the number
+ * has ended. All of it is state, merged on arrival: maxima, and OR for bits, so lost,
+ * duplicated and reordered messages do no harm.
+ */
+#include "sdk/internal.h"
+
+/* ---- the receiver's side ---- */
+
+void grant_cts_due(struct sdr_qp *qp)
+{
+	struct sdk_rx *rx = &qp->live->rx;
+	uint64_t now;
+
+	if (rx->cts_due)
+		return;
+	/* At most 16 a round trip: what comes up meanwhile shares one. */
+	now = sdk_now(qp->ctx);
+	rx->cts_due = true;
+	rx->cts_at_ns = u64_max(now, rx->cts_sent_ns + u64_min(qp->live->rtt_ns / 16, NS_PER_MS));
+	if (!repeat_running(&rx->cts) && rx->echoed != rx->next)
+		sdk_repeat_start(&rx->cts, qp, now);
+	sdk_qp_dirty(qp);
+}
+
+void grant_on_late(struct sdr_qp *qp, uint64_t now)
+{
+	struct sdk_rx *rx = &qp->live->rx;
+
+	/* A packet of a finished message: its sender has not heard. Once a round trip. */
+	if (rx->late_ns && now - rx->late_ns < sdk_rtt(qp))
+		return;
+	rx->late_ns = now;
+	grant_cts_due(qp);
+}
+
+static void cts_done_bits(const struct sdr_qp *qp, struct wire_cts *cts)
+{
+	const struct sdk_rx *rx = &qp->live->rx;
+	uint32_t n = rx->next - rx->base;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sdr_recv *recv = rx_recv(qp, rx->base + i);
+
+		if (recv->state == RECV_POSTED)
+			continue;
+		cts->done[i / 64] |= UINT64_C(1) << (i % 64);
+		if (recv->state == RECV_DONE_EARLY)
+			cts->early[i / 64] |= UINT64_C(1) << (i % 64);
+		cts->nwords = (uint8_t)(i / 64 + 1);
+	}
+}
+
+static void cts_entries(const struct sdr_qp *qp, uint32_t first, struct wire_cts *cts)
+{
+	const struct sdk_rx *rx = &qp->live->rx;
+
+	cts->first = first;
+	cts->n = 0;
+	while (cts->n < WIRE_CTS_MAX_ENTRIES && first + cts->n != rx->next) {
+		const struct sdr_recv *recv = rx_recv(qp, first + cts->n);
+
+		cts->entries[cts->n++] = (struct wire_cts_entry){
+			.receive = recv->message, .kind = WIRE_CTS_DATA, .length = recv->length};
+	}
+}
+
+/* The state, and all grants that are not on their way: in as many messages as it takes. */
+static void cts_send(struct sdr_qp *qp, uint64_t now)
+{
+	struct sdk_rx *rx = &qp->live->rx;
+	struct wire_cts cts;
+
+	if (seq32_before(rx->cts_upto, rx->echoed))
+		rx->cts_upto = rx->echoed;
+	/* Entries are set one by one; the rest of the array stays unset. */
+	memset(&cts, 0, offsetof(struct wire_cts, entries));
+	cts.granted_upto = rx->next;
+	cts.done_below = rx->base;
+	cts.recent_early = rx->recent_early;
+	cts_done_bits(qp, &cts);
+	do {
+		uint8_t body[SDR_MAX_CTRL_BYTES];
+		int len;
+
+		cts_entries(qp, rx->cts_upto, &cts);
+		cts.n = (uint8_t)wire_cts_fit(&cts, sizeof(body));
+		len = wire_cts_put(body, sizeof(body), &cts);
+		SDR_ASSERT(len > 0);
+		if (len <= 0 || ctrl_queue(qp, WIRE_MSG_CTS, body, (size_t)len, SDR_CHANNEL_ANY, 0))
+			return; /* the queue is full: goes on at the next progress */
+		rx->cts_upto += cts.n;
+	} while (rx->cts_upto != rx->next && cts.n);
+	rx->cts_due = false;
+	rx->cts_sent_ns = now;
+}
+
+void grant_on_echo(struct sdr_qp *qp, uint32_t upto)
+{
+	struct sdk_rx *rx = &qp->live->rx;
+
+	if (!seq32_before(rx->echoed, upto) || seq32_before(rx->next, upto))
+		return;
+	rx->echoed = upto;
+	if (rx->echoed == rx->next)
+		repeat_stop(&rx->cts);
+	else
+		sdk_repeat_start(&rx->cts, qp, sdk_now(qp->ctx));
+}
+
+void grant_on_want(struct sdr_qp *qp, uint32_t message)
+{
+	struct sdk_rx *rx = &qp->live->rx;
+
+	/* Whoever asks for a number has no echo of it outstanding. */
+	if (seq32_before(message, rx->next)) {
+		if (seq32_before(message, rx->cts_upto) && !seq32_before(message, rx->base))
+			rx->cts_upto = message;
+		if (seq32_before(message, rx->echoed) && !seq32_before(message, rx->base))
+			rx->echoed = message;
+		grant_cts_due(qp);
+	}
+}
+
+void grant_on_abort(struct sdr_qp *qp, uint32_t message)
+{
+	struct sdk_rx *rx = &qp->live->rx;
+	struct sdr_recv *recv;
+
+	if (!seq32_before(message, rx->next))
+		return;	   /* never granted: nothing that a peer of ours would abort */
+	grant_cts_due(qp); /* done wins: the answer says so */
+	if (seq32_before(message, rx->base))
+		return;
+	recv = rx_recv(qp, message);
+	if (recv->state != RECV_POSTED || recv->error)
+		return;
+	recv->error = -SDR_E_ABORTED;
+	sdk_rx_ready_mark(qp, message);
+}
+
+/* ---- the sender's side ---- */
+
+static void send_done(struct sdr_qp *qp, uint32_t message, bool early)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+	struct send_slot *slot = tx_slot(qp, message);
+
+	if (slot->flags & SEND_DONE)
+		return;
+	if (slot->flags & SEND_ABORT && --tx->aborts == 0)
+		repeat_stop(&tx->abort);
+	slot->flags |= SEND_DONE | (early ? SEND_EARLY : 0);
+	if (slot->send)
+		slot->send->flags |= slot->flags;
+}
+
+static void send_grant(struct sdr_qp *qp, uint32_t message, uint64_t length)
+{
+	struct send_slot *slot = tx_slot(qp, message);
+
+	if (slot->flags & SEND_GRANTED)
+		return;
+	slot->flags |= SEND_GRANTED;
+	slot->recv_length = length;
+}
+
+/* A number that gets both a grant and a send: the two may come in either order. */
+static void tx_advance_granted(struct sdr_qp *qp)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+	uint32_t before = tx->granted;
+
+	while (tx->granted - tx->base < qp->attr.messages &&
+	       tx_slot(qp, tx->granted)->flags & SEND_GRANTED)
+		tx->granted++;
+	if (tx->granted != before) {
+		tx->echo_due = true;
+		repeat_stop(&tx->want);
+		if (tx->aborts)
+			tx->abort.at_ns = 0; /* held ones may go now */
+	}
+}
+
+static void tx_advance_base(struct sdr_qp *qp)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+
+	while (tx->base != tx->next && tx_slot(qp, tx->base)->flags & SEND_DONE) {
+		struct send_slot *slot = tx_slot(qp, tx->base);
+
+		slot->send = NULL;
+		slot->flags = 0;
+		tx->base++;
+	}
+	/* What has ended was granted, whether its CTS came or not. */
+	if (seq32_before(tx->granted, tx->base))
+		tx->granted = tx->base;
+}
+
+static void merge_done(struct sdr_qp *qp, const struct wire_cts *cts)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+	uint32_t below = cts->done_below;
+
+	/* Nothing ends that was not sent; a peer that says so is not believed. */
+	for (uint32_t n = tx->base; seq32_before(n, below) && seq32_before(n, tx->next); n++) {
+		uint32_t back = below - 1 - n;
+
+		send_done(qp, n, back < 64 && cts->recent_early >> back & 1);
+	}
+	for (uint32_t i = 0; i < 64u * cts->nwords; i++) {
+		uint32_t n = below + i;
+
+		if (!(cts->done[i / 64] >> (i % 64) & 1))
+			continue;
+		if (!seq32_before(n, tx->base) && seq32_before(n, tx->next))
+			send_done(qp, n, cts->early[i / 64] >> (i % 64) & 1);
+	}
+}
+
+void grant_on_cts(struct sdr_qp *qp, const uint8_t *body, size_t len, uint64_t now)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+	struct wire_cts cts;
+
+	if (wire_cts_get(body, len, &cts) || sdk_tx_ready(qp)) {
+		sdk_count(qp->ctx, SDR_CTR_ctrl_malformed);
+		return;
+	}
+	merge_done(qp, &cts);
+	for (uint32_t i = 0; i < cts.n; i++) {
+		uint32_t n = cts.first + i;
+
+		if (cts.entries[i].kind == WIRE_CTS_DATA && n - tx->base < qp->attr.messages)
+			send_grant(qp, n, cts.entries[i].length);
+	}
+	tx_advance_granted(qp);
+	tx_advance_base(qp);
+	tx_advance_granted(qp);
+	/* The receiver still repeats what we have: our echo was lost. */
+	if (cts.n && seq32_before(cts.first, tx->granted))
+		tx->echo_due = true;
+	repeat_stop(&tx->ask); /* its answer, or as good */
+	sdk_tx_pump(qp, now);
+	sdk_qp_dirty(qp);
+}
+
+static void number_send(struct sdr_qp *qp, uint8_t type, uint32_t number)
+{
+	struct wire_number msg = {.number = number};
+	uint8_t body[4];
+
+	if (wire_number_put(body, sizeof(body), &msg) > 0)
+		(void)ctrl_queue(qp, type, body, sizeof(body), SDR_CHANNEL_ANY, 0);
+}
+
+static void aborts_send(struct sdr_qp *qp)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+	unsigned int sent = 0;
+
+	for (uint32_t n = tx->base; n != tx->granted && sent < 64; n++) {
+		uint32_t flags = tx_slot(qp, n)->flags;
+
+		if ((flags & (SEND_ABORT | SEND_DONE)) != SEND_ABORT)
+			continue;
+		number_send(qp, WIRE_MSG_ABORT, n);
+		sent++;
+	}
+}
+
+/*
+ * A done bit is said once, and again to whoever asks: while granted messages have not
+ * ended and no CTS comes, WANT of the oldest asks.
+ */
+static void ask_service(struct sdr_qp *qp, uint64_t now)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+
+	if (tx->base == tx->next || !seq32_before(tx->base, tx->granted)) {
+		repeat_stop(&tx->ask);
+	} else if (!repeat_running(&tx->ask)) {
+		sdk_repeat_start(&tx->ask, qp, now);
+		tx->ask.at_ns += tx->ask.wait_ns;
+	} else if (tx->ask.at_ns <= now) {
+		number_send(qp, WIRE_MSG_WANT, tx->base);
+		sdk_repeat_again(&tx->ask, now);
+	}
+}
+
+void grant_service(struct sdr_qp *qp, uint64_t now)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+	struct sdk_rx *rx = &qp->live->rx;
+
+	if (rx->cts.at_ns <= now) {
+		rx->cts_upto = rx->echoed;
+		rx->cts_due = true;
+		rx->cts_at_ns = now;
+		sdk_repeat_again(&rx->cts, now);
+	}
+	if (rx->cts_due && rx->cts_at_ns <= now)
+		cts_send(qp, now);
+	if (tx->echo_due) {
+		number_send(qp, WIRE_MSG_CTS_ECHO, tx->granted);
+		tx->echo_due = false;
+	}
+	if (tx->granted == tx->next || seq32_before(tx->next, tx->granted))
+		repeat_stop(&tx->want);
+	else if (!repeat_running(&tx->want))
+		sdk_repeat_start(&tx->want, qp, now);
+	if (tx->want.at_ns <= now) {
+		number_send(qp, WIRE_MSG_WANT, tx->granted);
+		sdk_repeat_again(&tx->want, now);
+	}
+	ask_service(qp, now);
+	if (tx->aborts && tx->abort.at_ns <= now) {
+		aborts_send(qp);
+		sdk_repeat_again(&tx->abort, now);
+	}
+}
+
+uint64_t grant_deadline(const struct sdr_qp *qp)
+{
+	const struct sdk_tx *tx = &qp->live->tx;
+	const struct sdk_rx *rx = &qp->live->rx;
+	uint64_t at = u64_min(u64_min(tx->want.at_ns, tx->abort.at_ns), rx->cts.at_ns);
+
+	at = u64_min(at, u64_min(tx->payload_ask.at_ns, tx->ask.at_ns));
+	return rx->cts_due ? u64_min(at, rx->cts_at_ns) : at;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sdk/: the bitmap API of <sdr/sdr.h> on any fabric. This header holds what its files
+ * share; which file does what:
+ *
+ *   ctx.c     contexts: opening devices, progress, deadlines, counters
+ *   qp.c      queue pairs: creation, connection info, connecting, state, queries
+ *   send.c    one-shot and streaming sends
+ *   recv.c    receives: posting, bitmaps, completing
+ *   grant.c   CTS, echo, WANT, ABORT: who may send what, what has ended
+ *   ctrl.c    control datagrams: queueing, packing, unpacking, replay filter
+ *   ping.c    PING/PONG: path validation, round-trip time, liveness
+ *   payload.c PAYLOAD: agreeing on another packet size
+ *   simctx.c  <sdr/sim.h>
+ *
+ * It deliberately knows nothing of reliability: it never sends a data packet twice on
+ * its own account. Time is read once a call and handed down as `now`.
+ */
+#ifndef SDR_SDK_INTERNAL_H
+#define SDR_SDK_INTERNAL_H
+
+#include "base/bits.h"
+#include "base/check.h"
+#include "base/heap.h"
+#include "base/units.h"
+#include "fabric/fabric.h"
+#include "wire/wire.h"
+#include <errno.h>
+#include <sdr/sdr.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define SDK_EVENTS 32u			     /* fabric events taken at a time */
+#define SDK_CTRL_QUEUE_BYTES 16384u	     /* queued control messages of a QP */
+#define SDK_CTRL_IN_MAX 64u		     /* control messages waiting for sdr_ctrl_recv() */
+#define SDK_RTT_INITIAL_NS (100 * NS_PER_MS) /* before the first sample */
+#define SDK_BACKOFF_MAX_NS NS_PER_S
+#define SDK_IDLE_PING_NS (15 * NS_PER_S) /* keeps NAT bindings open (RFC 8085) */
+#define SDK_BUSY_PING_NS NS_PER_S
+#define SDK_REPLAY_WINDOW 1024u
+#define SDK_POOL_CLASSES 27u /* bitmap memory by power of two of words, up to 2^26 */
+#define SDK_PAYLOAD_MIN 64u
+
+/* A repeated question: asked again with backoff up to 1 s until it is answered. */
+struct sdk_repeat {
+	uint64_t at_ns; /* UINT64_MAX: not running */
+	uint64_t wait_ns;
+};
+
+static inline void repeat_stop(struct sdk_repeat *r)
+{
+	r->at_ns = UINT64_MAX;
+	r->wait_ns = 0;
+}
+
+static inline bool repeat_running(const struct sdk_repeat *r)
+{
+	return r->at_ns != UINT64_MAX;
+}
+
+/* Free bitmap memory by size class, so that steady state allocates nothing. */
+struct sdk_pool {
+	void *free[SDK_POOL_CLASSES];
+};
+
+struct sdr_ctx {
+	struct fabric *fabric;
+	struct fabric_caps caps;
+	const struct sdr_alloc *alloc;
+	struct sdr_sim *sim; /* NULL on real devices */
+	struct sockaddr_storage local_addr;
+	bool listen;
+	struct heap timers;   /* QPs by next deadline */
+	struct sdr_qp *dirty; /* QPs with something to do at the next progress */
+	struct sdr_qp *dirty_tail;
+	struct sdr_qp *qps; /* all */
+	struct sdk_pool pool;
+	void *queues; /* spare control queues, linked through their first bytes */
+	struct fabric_event *events;
+	struct rx_worker *rx_workers; /* all tables of the context share them */
+	uint32_t rx_nworkers;
+	uint32_t rx_flags;
+	uint64_t counter[SDR_CTR_COUNT]; /* the SDK's own */
+	uint64_t incarnation;
+	struct sdr_ctx *sim_next; /* the simulation's list of contexts */
+};
+
+struct sdr_mr {
+	struct sdr_ctx *ctx;
+	void *fabric_mr;
+};
+
+/* ---- sends ---- */
+
+enum send_flag {
+	SEND_GRANTED = 1u << 0, /* its receive's entry is known */
+	SEND_DONE = 1u << 1,	/* the receiver finished it */
+	SEND_EARLY = 1u << 2,
+	SEND_ABORT = 1u << 3, /* cancelled: ABORT repeats until SEND_DONE */
+};
+
+/* One number of the send window: index is message mod `messages`. */
+struct send_slot {
+	struct sdr_send *send; /* NULL once released */
+	uint64_t recv_length;
+	uint32_t flags;
+};
+
+struct sdr_send {
+	struct sdr_qp *qp;
+	struct sdr_send *next; /* one-shots in line, or the free list */
+	const uint8_t *addr;
+	void *cookie;
+	uint64_t length;
+	uint64_t recv_length;
+	uint32_t message;
+	uint32_t imm;
+	uint32_t payload;  /* fixed at the first packet; 0 before */
+	uint32_t pkts;	   /* 0 before the grant */
+	uint32_t next_pkt; /* one-shot: first packet that has not left */
+	uint32_t flags;	   /* copy of the slot's, kept when the slot moves on */
+	bool oneshot;
+	bool ended; /* no more continues, or all of a one-shot has left */
+	bool released;
+	int error;
+};
+
+/*
+ * Invariants: (1) base <= granted <= next and next - base <= messages (serial order);
+ * (2) every number in [base, granted) has SEND_GRANTED; (3) base's slot is not
+ * SEND_DONE unless base == next.
+ */
+struct sdk_tx {
+	struct send_slot *slot; /* `messages` of them; allocated at the first send or grant */
+	uint32_t base;		/* lowest number that the receiver has not finished */
+	uint32_t granted;	/* exclusive, contiguous */
+	uint32_t next;
+	struct sdr_send *line, *line_tail; /* one-shots with packets to send */
+	struct sdr_send *free;
+	void *blocks; /* handle memory */
+	struct sdk_repeat want;
+	struct sdk_repeat abort;
+	struct sdk_repeat ask; /* what has ended? while granted messages are out */
+	uint32_t aborts;       /* numbers with SEND_ABORT and not SEND_DONE */
+	bool echo_due;
+	uint32_t channel_turn;
+	double tokens_bytes; /* pacer of one-shots */
+	uint64_t tokens_ns;
+	uint32_t payload; /* for messages from payload_from on */
+	uint32_t payload_from;
+	uint32_t payload_before; /* for messages below it */
+	struct sdk_repeat payload_ask;
+};
+
+/* ---- receives ---- */
+
+enum recv_state { RECV_FREE, RECV_POSTED, RECV_DONE, RECV_DONE_EARLY };
+
+struct sdr_recv {
+	struct sdr_qp *qp;
+	uint8_t *addr;
+	void *cookie;
+	uint64_t length;
+	uint64_t *words; /* bitmaps; NULL where the slot's own suffice */
+	size_t nwords;
+	uint32_t message;
+	uint32_t payload;
+	int error;
+	enum recv_state state;
+};
+
+/*
+ * Invariants: (1) base <= next and next - base <= messages; (2) numbers in [base, next)
+ * are POSTED, DONE or DONE_EARLY, and base is POSTED unless base == next; (3) echoed is
+ * in [.., next].
+ */
+struct sdk_rx {
+	struct sdr_recv *recv; /* `messages` of them, by number */
+	struct rx_table *table;
+	void *table_mem;
+	uint64_t *ready; /* slots to return from sdr_recv_next_ready(); bit a slot */
+	uint32_t base;
+	uint32_t next;
+	uint32_t echoed;       /* the sender has all grants below this */
+	uint32_t cts_upto;     /* grants below this are on their way since the last repeat */
+	uint32_t touched;      /* numbers below this: a packet of them or a later one came */
+	uint64_t recent_early; /* bit i: message base - 1 - i ended early */
+	bool cts_due;
+	bool ready_hint; /* the fabric said that bits were set */
+	uint64_t cts_sent_ns, cts_at_ns;
+	struct sdk_repeat cts;
+	uint64_t late_ns; /* last answer to a late packet */
+	uint32_t payload, payload_from, payload_before;
+	bool payload_echo_due;
+};
+
+/* ---- channels, pings ---- */
+
+struct sdk_channel {
+	uint64_t nonce;	   /* of the newest PING */
+	uint64_t ping_ns;  /* when it left; 0: none yet */
+	uint64_t first_ns; /* oldest PING since the last PONG; 0: none unanswered */
+	uint64_t rtt_ns, rtt_min_ns;
+	uint64_t pings, pongs;
+	uint64_t ping_at_ns; /* next PING; UINT64_MAX: none */
+	uint64_t ping_wait_ns;
+	uint64_t probe_nonce; /* PING on a candidate path */
+	uint32_t probe_path;
+	bool answered;
+};
+
+struct ctrl_in {
+	struct ctrl_in *next;
+	struct sdr_ctrl msg;
+};
+
+/* What a QP has only from sdr_qp_connect() on, so that an idle one stays small. */
+struct sdk_live {
+	struct sdk_tx tx;
+	struct sdk_rx rx;
+	struct sdk_channel channel[SDR_MAX_CHANNELS];
+	uint64_t ctrl_next;    /* number of the next datagram sent */
+	uint64_t ctrl_highest; /* of those received */
+	uint64_t ctrl_seen[SDK_REPLAY_WINDOW / 64];
+	uint32_t ctrl_channel; /* the one that last delivered */
+	uint32_t queue_len;
+	uint8_t *queue; /* queued messages: see ctrl.c */
+	struct ctrl_in *in, *in_tail;
+	uint32_t in_count;
+	uint64_t heard_ns; /* 0: never */
+	uint64_t used_ns;  /* last post or data: is the QP busy? */
+	uint64_t rtt_ns, rtt_min_ns, rtt_var_ns;
+	uint32_t reset_reason;
+	bool reset_due;
+	bool refused;
+};
+
+struct sdr_qp {
+	struct sdr_ctx *ctx;
+	struct sdr_qp *next, *prev; /* of the context's list */
+	struct sdr_qp *dirty_next;
+	struct heap_node timer;
+	struct fabric_qp *fqp;
+	struct fabric_local local;
+	struct fabric_peer peer;
+	struct sdr_qp_attr attr;
+	struct sdk_live *live; /* NULL before connect */
+	enum sdr_qp_state state;
+	int error;
+	uint32_t channels;
+	bool dirty;
+	bool active;
+};
+
+/* ctx.c */
+void sdk_qp_dirty(struct sdr_qp *qp);
+uint64_t sdk_now(const struct sdr_ctx *ctx);
+uint64_t *sdk_words_get(struct sdr_ctx *ctx, size_t nwords);
+void sdk_words_put(struct sdr_ctx *ctx, uint64_t *words, size_t nwords);
+int sdk_ctx_open(struct fabric *f, const struct sdr_ctx_attr *attr, struct sdr_ctx **out);
+static inline void sdk_count(struct sdr_ctx *ctx, enum sdr_counter which)
+{
+	ctx->counter[which]++;
+}
+
+/* qp.c */
+void sdk_qp_fail(struct sdr_qp *qp, int error);
+void sdk_qp_connected(struct sdr_qp *qp, uint64_t now);
+/* The round trip to plan with: measured, or the initial guess. */
+uint64_t sdk_rtt(const struct sdr_qp *qp);
+/* How long to wait for an answer before asking again. */
+uint64_t sdk_patience(const struct sdr_qp *qp);
+void sdk_repeat_start(struct sdk_repeat *r, const struct sdr_qp *qp, uint64_t now);
+void sdk_repeat_again(struct sdk_repeat *r, uint64_t now);
+
+/* send.c */
+int sdk_tx_ready(struct sdr_qp *qp);
+void sdk_tx_pump(struct sdr_qp *qp, uint64_t now);
+uint64_t sdk_tx_deadline(const struct sdr_qp *qp, uint64_t now);
+void sdk_tx_fini(struct sdr_qp *qp);
+static inline struct send_slot *tx_slot(const struct sdr_qp *qp, uint32_t message)
+{
+	return &qp->live->tx.slot[message & (qp->attr.messages - 1)];
+}
+
+/* recv.c */
+int sdk_rx_ready(struct sdr_qp *qp);
+int sdk_rx_bind(struct sdr_qp *qp, struct sdr_recv *recv);
+void sdk_rx_unbind(struct sdr_qp *qp, struct sdr_recv *recv);
+void sdk_rx_ready_mark(struct sdr_qp *qp, uint32_t message);
+void sdk_rx_fini(struct sdr_qp *qp);
+static inline struct sdr_recv *rx_recv(const struct sdr_qp *qp, uint32_t message)
+{
+	return &qp->live->rx.recv[message & (qp->attr.messages - 1)];
+}
+
+/* grant.c */
+void grant_cts_due(struct sdr_qp *qp);
+void grant_on_late(struct sdr_qp *qp, uint64_t now);
+void grant_on_cts(struct sdr_qp *qp, const uint8_t *body, size_t len, uint64_t now);
+void grant_on_echo(struct sdr_qp *qp, uint32_t upto);
+void grant_on_want(struct sdr_qp *qp, uint32_t message);
+void grant_on_abort(struct sdr_qp *qp, uint32_t message);
+void grant_service(struct sdr_qp *qp, uint64_t now);
+uint64_t grant_deadline(const struct sdr_qp *qp);
+
+/* ctrl.c */
+int ctrl_queue(struct sdr_qp *qp, uint8_t type, const void *body, size_t len, uint32_t channel,
+	       uint32_t path);
+void ctrl_flush(struct sdr_qp *qp, uint64_t now);
+void ctrl_on_datagram(struct sdr_qp *qp, const struct fabric_event *ev, uint64_t now);
+void ctrl_fini(struct sdr_qp *qp);
+
+/* ping.c */
+void ping_start(struct sdr_qp *qp, uint64_t now);
+void ping_service(struct sdr_qp *qp, uint64_t now);
+uint64_t ping_deadline(const struct sdr_qp *qp);
+void ping_on_ping(struct sdr_qp *qp, const struct wire_ping *ping, const struct fabric_event *ev);
+void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct fabric_event *ev,
+		  uint64_t now);
+void ping_ask(struct sdr_qp *qp, uint64_t now);
+uint64_t ping_unanswered_ns(const struct sdr_qp *qp, uint64_t now);
+
+/* payload.c */
+int payload_change(struct sdr_qp *qp, uint32_t payload, uint64_t now);
+uint32_t payload_of_send(const struct sdr_qp *qp, uint32_t message);
+/* False while the peer has not echoed the payload that the message needs. */
+bool payload_settled(const struct sdr_qp *qp, uint32_t message);
+uint32_t payload_of_recv(const struct sdr_qp *qp, uint32_t message);
+void payload_on_payload(struct sdr_qp *qp, const struct wire_payload *msg);
+void payload_on_echo(struct sdr_qp *qp, const struct wire_payload *msg);
+void payload_service(struct sdr_qp *qp, uint64_t now);
+
+/* simctx.c */
+void sdk_sim_ctx_gone(struct sdr_ctx *ctx);
+
+#endif

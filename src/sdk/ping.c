@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PING and PONG: a nonce out and back proves a path, measures its round trip and tells
+ * silence from idleness. Each channel asks on its own; an unanswered PING is repeated
+ * with backoff up to 1 s. A busy QP asks every second, an idle one every 15 s, which
+ * keeps NAT bindings open.
+ */
+#include "base/rng.h"
+#include "sdk/internal.h"
+
+static void ping_send(struct sdr_qp *qp, uint32_t c, uint64_t now)
+{
+	struct sdk_channel *ch = &qp->live->channel[c];
+	struct wire_ping ping;
+	uint8_t body[8];
+
+	/* The old nonce dies: only the newest PING gives a sample, so none is ambiguous. */
+	if (rng_secret(&ch->nonce, sizeof(ch->nonce)))
+		ch->nonce += now | 1;
+	ping.nonce = ch->nonce;
+	if (wire_ping_put(body, sizeof(body), &ping) < 0 ||
+	    ctrl_queue(qp, WIRE_MSG_PING, body, sizeof(body), c, 0))
+		return;
+	ch->ping_ns = now;
+	if (!ch->first_ns)
+		ch->first_ns = now;
+	ch->pings++;
+	ch->ping_wait_ns = ch->ping_wait_ns ? u64_min(2 * ch->ping_wait_ns, SDK_BACKOFF_MAX_NS)
+					    : sdk_patience(qp);
+	ch->ping_at_ns = now + ch->ping_wait_ns;
+}
+
+void ping_start(struct sdr_qp *qp, uint64_t now)
+{
+	for (uint32_t c = 0; c < SDR_MAX_CHANNELS; c++)
+		qp->live->channel[c].ping_at_ns = UINT64_MAX;
+	/* The passive end has no address yet: the peer's PING brings it. */
+	for (uint32_t c = 0; qp->active && c < qp->channels; c++) {
+		qp->live->channel[c].ping_wait_ns = 25 * NS_PER_MS;
+		ping_send(qp, c, now);
+	}
+}
+
+void ping_ask(struct sdr_qp *qp, uint64_t now)
+{
+	for (uint32_t c = 0; c < qp->channels; c++) {
+		struct sdk_channel *ch = &qp->live->channel[c];
+
+		if ((qp->active || ch->answered) && !ch->first_ns)
+			ping_send(qp, c, now);
+	}
+}
+
+void ping_service(struct sdr_qp *qp, uint64_t now)
+{
+	for (uint32_t c = 0; c < qp->channels; c++)
+		if (qp->live->channel[c].ping_at_ns <= now)
+			ping_send(qp, c, now);
+}
+
+uint64_t ping_deadline(const struct sdr_qp *qp)
+{
+	uint64_t at = UINT64_MAX;
+
+	for (uint32_t c = 0; c < qp->channels; c++)
+		at = u64_min(at, qp->live->channel[c].ping_at_ns);
+	return at;
+}
+
+void ping_on_ping(struct sdr_qp *qp, const struct wire_ping *ping, const struct fabric_event *ev)
+{
+	struct sdk_channel *ch = &qp->live->channel[ev->channel];
+	struct wire_pong pong = {.nonce = ping->nonce,
+				 .hold_ns = (uint32_t)u64_min(ev->age_ns, UINT32_MAX)};
+	uint8_t body[16];
+	int len = wire_pong_put(body, sizeof(body), &pong);
+
+	(void)ctrl_queue(qp, WIRE_MSG_PONG, body, (size_t)len, ev->channel, ev->path);
+	if (ev->path) {
+		/* A new address speaks for this channel: it must answer a nonce of ours. */
+		struct wire_ping probe;
+
+		if (rng_secret(&ch->probe_nonce, sizeof(ch->probe_nonce)))
+			return;
+		ch->probe_path = ev->path;
+		probe.nonce = ch->probe_nonce;
+		len = wire_ping_put(body, sizeof(body), &probe);
+		(void)ctrl_queue(qp, WIRE_MSG_PING, body, (size_t)len, ev->channel, ev->path);
+		return;
+	}
+	if (!qp->active && !ch->answered && !ch->first_ns)
+		ch->ping_at_ns = 0; /* at the next service: asks back to prove this direction */
+}
+
+static void rtt_sample(struct sdr_qp *qp, struct sdk_channel *ch, uint64_t rtt)
+{
+	struct sdk_live *live = qp->live;
+
+	ch->rtt_ns = rtt;
+	ch->rtt_min_ns = ch->rtt_min_ns ? u64_min(ch->rtt_min_ns, rtt) : rtt;
+	if (!live->rtt_ns) {
+		live->rtt_ns = live->rtt_min_ns = rtt;
+		live->rtt_var_ns = rtt / 2;
+		return;
+	}
+	/* RFC 6298's filter. */
+	live->rtt_var_ns = (3 * live->rtt_var_ns +
+			    (rtt > live->rtt_ns ? rtt - live->rtt_ns : live->rtt_ns - rtt)) /
+			   4;
+	live->rtt_ns = (7 * live->rtt_ns + rtt) / 8;
+	live->rtt_min_ns = u64_min(live->rtt_min_ns, rtt);
+}
+
+void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct fabric_event *ev,
+		  uint64_t now)
+{
+	struct sdk_live *live = qp->live;
+	struct sdk_channel *ch = &live->channel[ev->channel];
+
+	if (ev->path && ch->probe_nonce && pong->nonce == ch->probe_nonce) {
+		ch->probe_nonce = 0;
+		if (!qp->ctx->fabric->ops->path_use(qp->fqp, ev->channel, ev->path))
+			sdk_count(qp->ctx, SDR_CTR_path_changes);
+		return;
+	}
+	if (!ch->ping_ns || pong->nonce != ch->nonce)
+		return;
+	ch->pongs++;
+	ch->nonce++; /* a duplicate of this PONG is no second sample */
+	rtt_sample(qp, ch,
+		   u64_max(1, u64_sub_floor(now - ch->ping_ns, pong->hold_ns + ev->age_ns)));
+	ch->first_ns = 0;
+	ch->ping_wait_ns = 0;
+	ch->ping_at_ns = now + (now - live->used_ns < SDK_BUSY_PING_NS * 2 ? SDK_BUSY_PING_NS
+									   : SDK_IDLE_PING_NS);
+	ch->answered = true;
+	sdk_qp_connected(qp, now);
+}
+
+uint64_t ping_unanswered_ns(const struct sdr_qp *qp, uint64_t now)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (uint32_t c = 0; c < qp->channels; c++) {
+		const struct sdk_channel *ch = &qp->live->channel[c];
+
+		/* What was heard since the PING left is an answer too. */
+		if (ch->first_ns && ch->first_ns >= qp->live->heard_ns)
+			oldest = u64_min(oldest, ch->first_ns);
+		else if (ch->first_ns)
+			oldest = u64_min(oldest, u64_max(ch->first_ns, qp->live->heard_ns));
+	}
+	return oldest == UINT64_MAX ? 0 : u64_max(1, u64_sub_floor(now, oldest));
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Queue pairs: creation, connection info, connecting, state. States and what moves them:
+ *
+ *	INIT        sdr_qp_connect()                     -> CONNECTING
+ *	CONNECTING  a PONG came back on some channel     -> CONNECTED
+ *	any         RESET from the peer, sdr_qp_reset()  -> ERROR
+ *
+ * sdk_qp_state() is the one place that changes it.
+ */
+#include "sdk/internal.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+static void sdk_qp_state(struct sdr_qp *qp, enum sdr_qp_state to)
+{
+	static const bool edge[4][4] = {
+		[SDR_QP_INIT] = {[SDR_QP_CONNECTING] = true, [SDR_QP_ERROR] = true},
+		[SDR_QP_CONNECTING] = {[SDR_QP_CONNECTED] = true, [SDR_QP_ERROR] = true},
+		[SDR_QP_CONNECTED] = {[SDR_QP_ERROR] = true},
+	};
+
+	SDR_ASSERT(edge[qp->state][to]);
+	if (edge[qp->state][to])
+		qp->state = to;
+}
+
+void sdk_qp_fail(struct sdr_qp *qp, int error)
+{
+	if (qp->state == SDR_QP_ERROR)
+		return;
+	qp->error = error;
+	sdk_qp_state(qp, SDR_QP_ERROR);
+	sdk_qp_dirty(qp);
+}
+
+void sdk_qp_connected(struct sdr_qp *qp, uint64_t now)
+{
+	uint32_t payload;
+
+	if (qp->state != SDR_QP_CONNECTING)
+		return;
+	sdk_qp_state(qp, SDR_QP_CONNECTED);
+	/* Now that there is a route: it may carry less than both ends could take. */
+	payload = qp->ctx->fabric->ops->path_payload(qp->fqp);
+	if (payload && payload < qp->live->tx.payload)
+		(void)payload_change(qp, payload, now);
+	sdk_tx_pump(qp, now);
+}
+
+uint64_t sdk_rtt(const struct sdr_qp *qp)
+{
+	return qp->live->rtt_ns ? qp->live->rtt_ns : SDK_RTT_INITIAL_NS;
+}
+
+uint64_t sdk_patience(const struct sdr_qp *qp)
+{
+	return sdk_rtt(qp) + u64_max(4 * qp->live->rtt_var_ns, NS_PER_MS);
+}
+
+void sdk_repeat_start(struct sdk_repeat *r, const struct sdr_qp *qp, uint64_t now)
+{
+	r->wait_ns = u64_min(sdk_patience(qp), SDK_BACKOFF_MAX_NS);
+	r->at_ns = now + r->wait_ns;
+}
+
+void sdk_repeat_again(struct sdk_repeat *r, uint64_t now)
+{
+	r->wait_ns = u64_min(2 * r->wait_ns, SDK_BACKOFF_MAX_NS);
+	r->at_ns = now + r->wait_ns;
+}
+
+static bool power_of_two_to(uint32_t v, uint32_t max)
+{
+	return v && v <= max && (v & (v - 1)) == 0;
+}
+
+static int attr_fill(const struct sdr_ctx *ctx, const struct sdr_qp_attr *in,
+		     struct sdr_qp_attr *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (in)
+		memcpy(out, in, u64_min(in->size, sizeof(*out)));
+	if (!out->channels)
+		out->channels = 1;
+	if (!out->chunk_pkts)
+		out->chunk_pkts = 4;
+	if (!out->messages)
+		out->messages = SDR_MAX_MESSAGES;
+	if (!out->max_payload_bytes || out->max_payload_bytes > ctx->caps.max_payload_bytes)
+		out->max_payload_bytes = ctx->caps.max_payload_bytes;
+	if (out->channels > ctx->caps.max_channels || out->channels > SDR_MAX_CHANNELS ||
+	    !power_of_two_to(out->chunk_pkts, SDR_MAX_CHUNK_PKTS) ||
+	    !power_of_two_to(out->messages, SDR_MAX_MESSAGES) ||
+	    out->max_payload_bytes < SDK_PAYLOAD_MIN)
+		return -EINVAL;
+	return 0;
+}
+
+int sdr_qp_create(struct sdr_ctx *ctx, const struct sdr_qp_attr *attr, struct sdr_qp **out)
+{
+	struct fabric_qp_attr fattr = {0};
+	struct sdr_qp *qp = alloc_zeroed(ctx->alloc, sizeof(*qp));
+	int err;
+
+	if (!qp)
+		return -ENOMEM;
+	qp->ctx = ctx;
+	heap_node_init(&qp->timer);
+	err = attr_fill(ctx, attr, &qp->attr);
+	if (err)
+		goto fail;
+	qp->channels = qp->attr.channels;
+	fattr.channels = qp->channels;
+	fattr.cookie = qp;
+	err = ctx->fabric->ops->qp_create(ctx->fabric, &fattr, &qp->fqp);
+	if (err)
+		goto fail;
+	ctx->fabric->ops->qp_local(qp->fqp, &qp->local);
+	qp->next = ctx->qps;
+	if (qp->next)
+		qp->next->prev = qp;
+	ctx->qps = qp;
+	*out = qp;
+	return 0;
+fail:
+	alloc_free(ctx->alloc, qp);
+	return err;
+}
+
+static void dirty_unlink(struct sdr_ctx *ctx, struct sdr_qp *qp)
+{
+	struct sdr_qp **at = &ctx->dirty;
+
+	ctx->dirty_tail = NULL;
+	while (*at) {
+		if (*at == qp) {
+			*at = qp->dirty_next;
+			continue;
+		}
+		ctx->dirty_tail = *at;
+		at = &(*at)->dirty_next;
+	}
+}
+
+void sdr_qp_destroy(struct sdr_qp *qp)
+{
+	struct sdr_ctx *ctx;
+
+	if (!qp)
+		return;
+	ctx = qp->ctx;
+	/* Last words (RESET, the final CTS) go out if the device takes them. */
+	if (qp->live && qp->state != SDR_QP_INIT)
+		ctrl_flush(qp, sdk_now(ctx));
+	ctx->fabric->ops->qp_destroy(qp->fqp); /* from here on no byte is written */
+	if (qp->live) {
+		sdk_rx_fini(qp);
+		sdk_tx_fini(qp);
+		ctrl_fini(qp);
+		alloc_free(ctx->alloc, qp->live);
+	}
+	heap_remove(&ctx->timers, &qp->timer);
+	dirty_unlink(ctx, qp);
+	if (qp->prev)
+		qp->prev->next = qp->next;
+	else
+		ctx->qps = qp->next;
+	if (qp->next)
+		qp->next->prev = qp->prev;
+	alloc_free(ctx->alloc, qp);
+}
+
+void *sdr_qp_cookie(const struct sdr_qp *qp)
+{
+	return qp->attr.cookie;
+}
+
+/* ---- connection info ---- */
+
+static void blob_addr(const struct sdr_ctx *ctx, struct wire_blob *blob)
+{
+	struct wire_blob_addr *a = &blob->addrs[0];
+
+	if (!ctx->caps.udp_port)
+		return;
+	blob->naddrs = 1;
+	a->port = ctx->caps.udp_port;
+	a->family = 4;
+	if (ctx->local_addr.ss_family == AF_INET6) {
+		a->family = 6;
+		memcpy(a->ip, &((const struct sockaddr_in6 *)&ctx->local_addr)->sin6_addr, 16);
+	} else if (ctx->local_addr.ss_family == AF_INET) {
+		memcpy(a->ip, &((const struct sockaddr_in *)&ctx->local_addr)->sin_addr, 4);
+	}
+}
+
+static void blob_fill(const struct sdr_qp *qp, struct wire_blob *blob)
+{
+	memset(blob, 0, sizeof(*blob));
+	blob->version_min = WIRE_VERSION_MIN;
+	blob->version_max = WIRE_VERSION_MAX;
+	blob->mode = WIRE_SDR;
+	blob->qpn = qp->local.qpn;
+	blob->token = qp->local.token;
+	blob->incarnation = qp->ctx->incarnation;
+	blob->max_payload = qp->attr.max_payload_bytes;
+	blob->chunk_log2 = (uint8_t)__builtin_ctz(qp->attr.chunk_pkts);
+	blob->channels = (uint8_t)qp->attr.channels;
+	blob->messages_log2 = (uint8_t)__builtin_ctz(qp->attr.messages);
+	blob->psn = qp->local.start_psn;
+	blob->listen = qp->ctx->listen;
+	blob_addr(qp->ctx, blob);
+}
+
+int sdr_qp_info_get(const struct sdr_qp *qp, void *buf, size_t cap)
+{
+	struct wire_blob blob;
+
+	blob_fill(qp, &blob);
+	return wire_blob_put(buf, cap, &blob);
+}
+
+size_t sdr_qp_info_size(const struct sdr_qp *qp)
+{
+	uint8_t buf[SDR_MAX_INFO_BYTES];
+	int len = sdr_qp_info_get(qp, buf, sizeof(buf));
+
+	return len > 0 ? (size_t)len : 0;
+}
+
+/* ---- connecting ---- */
+
+static void addr_from_blob(const struct wire_blob_addr *a, struct sockaddr_storage *out)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+
+	memset(out, 0, sizeof(*out));
+	if (a->family == 4) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(a->port);
+		memcpy(&v4->sin_addr, a->ip, 4);
+		if (!v4->sin_addr.s_addr) /* an info without an address: this host */
+			v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	} else {
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = htons(a->port);
+		memcpy(&v6->sin6_addr, a->ip, 16);
+		if (IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr))
+			v6->sin6_addr = in6addr_loopback;
+	}
+}
+
+/* The peer's address: the caller's, its port from the blob if the caller has none. */
+static int peer_addr(const struct wire_blob *blob, const struct sdr_connect_attr *attr,
+		     struct sockaddr_storage *out)
+{
+	in_port_t *port;
+
+	if (!attr || !attr->peer_addr) {
+		if (!blob->naddrs)
+			return -EDESTADDRREQ;
+		addr_from_blob(&blob->addrs[0], out);
+		return 0;
+	}
+	if (attr->peer_addr_len > sizeof(*out) || attr->peer_addr_len < sizeof(struct sockaddr_in))
+		return -EINVAL;
+	memset(out, 0, sizeof(*out));
+	memcpy(out, attr->peer_addr, attr->peer_addr_len);
+	if (out->ss_family == AF_INET)
+		port = &((struct sockaddr_in *)out)->sin_port;
+	else if (out->ss_family == AF_INET6 && attr->peer_addr_len >= sizeof(struct sockaddr_in6))
+		port = &((struct sockaddr_in6 *)out)->sin6_port;
+	else
+		return -EAFNOSUPPORT;
+	if (!*port && blob->naddrs)
+		*port = htons(blob->addrs[0].port);
+	return *port ? 0 : -EDESTADDRREQ;
+}
+
+static int live_create(struct sdr_qp *qp, uint32_t payload)
+{
+	struct sdk_live *live = alloc_zeroed(qp->ctx->alloc, sizeof(*live));
+
+	if (!live)
+		return -ENOMEM;
+	live->ctrl_next = 1;
+	live->tx.payload = live->tx.payload_before = payload;
+	live->rx.payload = live->rx.payload_before = payload;
+	repeat_stop(&live->tx.want);
+	repeat_stop(&live->tx.abort);
+	repeat_stop(&live->tx.ask);
+	repeat_stop(&live->tx.payload_ask);
+	repeat_stop(&live->rx.cts);
+	qp->live = live;
+	return 0;
+}
+
+/* Which end opens the channels: the one that can reach a listener; of two, one. */
+static int choose_active(const struct sdr_qp *qp, const struct wire_blob *peer, bool *active)
+{
+	if (!peer->listen && !qp->ctx->listen)
+		return -EDESTADDRREQ;
+	*active = peer->listen && (!qp->ctx->listen || qp->local.token < peer->token);
+	return 0;
+}
+
+int sdr_qp_connect(struct sdr_qp *qp, const void *info, size_t len,
+		   const struct sdr_connect_attr *attr)
+{
+	struct wire_blob local, peer;
+	struct wire_agreed agreed;
+	int err;
+
+	if (qp->state != SDR_QP_INIT)
+		return -EISCONN;
+	blob_fill(qp, &local);
+	err = wire_blob_get(info, len, &peer);
+	if (err)
+		return err == -SDR_E_VERSION || err == -SDR_E_FEATURE ? err : -SDR_E_BLOB;
+	err = wire_blob_negotiate(&local, &peer, &agreed);
+	if (err)
+		return err;
+	if (agreed.payload < SDK_PAYLOAD_MIN)
+		return -SDR_E_BLOB;
+	err = choose_active(qp, &peer, &qp->active);
+	if (err)
+		return err;
+	err = peer_addr(&peer, attr, &qp->peer.addr);
+	if (err && (qp->active || qp->ctx->caps.flags & FABRIC_CAP_VIRTUAL_TIME))
+		return err;
+	qp->peer.qpn = peer.qpn;
+	qp->peer.token = peer.token;
+	qp->peer.start_psn = peer.psn;
+	qp->peer.payload_bytes = agreed.payload;
+	qp->peer.active = qp->active;
+	qp->channels = (uint32_t)u64_min(qp->channels, agreed.channels);
+	err = live_create(qp, agreed.payload);
+	if (!err)
+		err = qp->ctx->fabric->ops->qp_connect(qp->fqp, &qp->peer);
+	if (err)
+		return err;
+	sdk_qp_state(qp, SDR_QP_CONNECTING);
+	ping_start(qp, sdk_now(qp->ctx));
+	ctrl_flush(qp, sdk_now(qp->ctx));
+	sdk_qp_dirty(qp);
+	return 0;
+}
+
+/* ---- state ---- */
+
+enum sdr_qp_state sdr_qp_state_get(const struct sdr_qp *qp)
+{
+	return qp->state;
+}
+
+int sdr_qp_reset(struct sdr_qp *qp, uint32_t reason)
+{
+	struct wire_reset msg = {.reason = reason};
+	uint8_t body[8];
+	int len = wire_reset_put(body, sizeof(body), &msg);
+
+	if (!qp->live)
+		return -ENOTCONN;
+	if (qp->state == SDR_QP_ERROR)
+		return 0;
+	qp->live->queue_len = 0;
+	/* Thrice: nobody repeats it, and the peer would find out by silence otherwise. */
+	for (int i = 0; i < 3; i++) {
+		(void)ctrl_queue(qp, WIRE_MSG_RESET, body, (size_t)len, SDR_CHANNEL_ANY, 0);
+		ctrl_flush(qp, sdk_now(qp->ctx));
+	}
+	sdk_qp_fail(qp, -SDR_E_RESET);
+	return 0;
+}
+
+static void query_live(const struct sdr_qp *qp, uint64_t now, struct sdr_qp_info *out)
+{
+	const struct sdk_live *live = qp->live;
+
+	out->payload_bytes = live->tx.payload;
+	out->recv_payload_bytes = live->rx.payload;
+	out->rtt_ns = live->rtt_ns;
+	out->rtt_min_ns = live->rtt_min_ns;
+	out->rtt_var_ns = live->rtt_var_ns;
+	for (uint32_t c = 0; c < qp->channels; c++) {
+		out->pings_sent += live->channel[c].pings;
+		out->pongs_received += live->channel[c].pongs;
+	}
+	if (live->heard_ns)
+		out->heard_age_ns = u64_sub_floor(now, live->heard_ns);
+	out->unanswered_ns = ping_unanswered_ns(qp, now);
+	out->send_next = live->tx.next;
+	out->recv_next = live->rx.next;
+	out->granted = live->tx.granted;
+	out->refused = live->refused;
+}
+
+int sdr_qp_query(const struct sdr_qp *qp, struct sdr_qp_info *info)
+{
+	struct sdr_qp_info out = {
+		.size = info->size,
+		.state = qp->state,
+		.error = qp->error,
+		.channels = qp->channels,
+		.chunk_pkts = qp->attr.chunk_pkts,
+		.messages = qp->attr.messages,
+		.heard_age_ns = UINT64_MAX,
+	};
+
+	if (qp->live)
+		query_live(qp, sdk_now(qp->ctx), &out);
+	memcpy(info, &out, u64_min(info->size, sizeof(out)));
+	return 0;
+}
+
+int sdr_qp_ping(struct sdr_qp *qp)
+{
+	if (!qp->live)
+		return -ENOTCONN;
+	ping_ask(qp, sdk_now(qp->ctx));
+	return 0;
+}
+
+int sdr_qp_rate_set(struct sdr_qp *qp, uint64_t rate_bps)
+{
+	qp->attr.rate_bps = rate_bps;
+	if (qp->live)
+		sdk_qp_dirty(qp);
+	return 0;
+}
+
+int sdr_channel_facts_get(const struct sdr_qp *qp, uint32_t channel, struct sdr_channel_facts *out)
+{
+	struct sdr_channel_facts f = {.size = out->size};
+	struct fabric_channel_facts facts = {0};
+	const struct fabric_ops *ops = qp->ctx->fabric->ops;
+
+	if (channel >= qp->channels)
+		return -EINVAL;
+	ops->channel_facts(qp->fqp, channel, &facts);
+	f.sent_pkts = facts.sent_pkts;
+	f.received_pkts = facts.received_pkts;
+	f.duplicate_pkts = facts.duplicate_pkts;
+	f.late_pkts = facts.late_pkts;
+	f.bad_pkts = facts.bad_pkts;
+	f.ce_pkts = facts.ce_pkts;
+	f.host_drops = facts.host_drops;
+	f.newest_age_ns = facts.newest_age_ns;
+	f.newest_psn = facts.newest_psn;
+	f.psn_valid = facts.psn_valid;
+	if (qp->live) {
+		const struct sdk_channel *ch = &qp->live->channel[channel];
+
+		f.up = facts.up && ch->answered;
+		f.rtt_ns = ch->rtt_ns;
+		f.rtt_min_ns = ch->rtt_min_ns;
+		f.pings_sent = ch->pings;
+		f.pongs_received = ch->pongs;
+	}
+	if (out->size > offsetof(struct sdr_channel_facts, peer))
+		ops->path_name(qp->fqp, channel, f.peer, sizeof(f.peer));
+	memcpy(out, &f, u64_min(out->size, sizeof(f)));
+	return 0;
+}
+
+uint32_t sdr_payload_for_mtu(uint32_t mtu_bytes, int is_ipv6)
+{
+	uint64_t overhead = (is_ipv6 ? 40 : 20) + 8 + WIRE_DATA_HDR_BYTES + WIRE_TRAILER_BYTES;
+	uint64_t payload = u64_sub_floor(u64_min(mtu_bytes, 65535), overhead) & ~UINT64_C(3);
+
+	return payload < SDK_PAYLOAD_MIN ? 0 : (uint32_t)payload;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sends. A send takes the next number; once its receive is granted its payload and its
+ * packets are fixed, and runs of packets go to the fabric: a one-shot's all by itself,
+ * paced and dealt to the channels in trains; a stream's as the caller says.
+ * Knows nothing of what arrived, but that the receiver finished.
+ */
+#include "sdk/internal.h"
+
+#define SEND_BLOCK 32u /* handles allocated together */
+
+struct send_block {
+	struct send_block *next;
+	struct sdr_send send[SEND_BLOCK];
+};
+
+int sdk_tx_ready(struct sdr_qp *qp)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+
+	if (tx->slot)
+		return 0;
+	tx->slot = alloc_zeroed(qp->ctx->alloc, qp->attr.messages * sizeof(*tx->slot));
+	return tx->slot ? 0 : -ENOMEM;
+}
+
+static struct sdr_send *handle_get(struct sdr_qp *qp)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+	struct sdr_send *send;
+
+	if (!tx->free) {
+		struct send_block *block = alloc_zeroed(qp->ctx->alloc, sizeof(*block));
+
+		if (!block)
+			return NULL;
+		block->next = tx->blocks;
+		tx->blocks = block;
+		for (unsigned int i = 0; i < SEND_BLOCK; i++) {
+			block->send[i].next = tx->free;
+			tx->free = &block->send[i];
+		}
+	}
+	send = tx->free;
+	tx->free = send->next;
+	memset(send, 0, sizeof(*send));
+	send->qp = qp;
+	return send;
+}
+
+void sdk_tx_fini(struct sdr_qp *qp)
+{
+	struct send_block *block = qp->live->tx.blocks;
+
+	while (block) {
+		struct send_block *next = block->next;
+
+		alloc_free(qp->ctx->alloc, block);
+		block = next;
+	}
+	alloc_free(qp->ctx->alloc, qp->live->tx.slot);
+}
+
+static int send_new(struct sdr_qp *qp, const struct sdr_send_wr *wr, bool oneshot,
+		    struct sdr_send **out)
+{
+	struct sdk_tx *tx;
+	struct sdr_send *send;
+
+	if (wr->remote_offset || (wr->length && !wr->addr) ||
+	    (wr->opcode != SDR_OP_WRITE && wr->opcode != SDR_OP_WRITE_IMM))
+		return -EINVAL;
+	if (qp->state == SDR_QP_ERROR)
+		return qp->error;
+	if (!qp->live)
+		return -ENOTCONN;
+	tx = &qp->live->tx;
+	if (tx->slot && tx->next - tx->base >= qp->attr.messages)
+		return -EAGAIN;
+	if (wr->length / SDK_PAYLOAD_MIN >= SDR_MAX_MESSAGE_PKTS)
+		return -EMSGSIZE;
+	if (sdk_tx_ready(qp) || !(send = handle_get(qp)))
+		return -ENOMEM;
+	send->addr = wr->addr;
+	send->length = wr->length;
+	send->imm = wr->opcode == SDR_OP_WRITE_IMM ? wr->imm : 0;
+	send->cookie = wr->cookie;
+	send->oneshot = oneshot;
+	send->message = tx->next++;
+	tx_slot(qp, send->message)->send = send;
+	qp->live->used_ns = sdk_now(qp->ctx);
+	sdk_qp_dirty(qp);
+	*out = send;
+	return 0;
+}
+
+static uint32_t pkts_of(uint64_t length, uint64_t recv_length, uint32_t payload)
+{
+	uint64_t pkts = u64_div_up(length, payload);
+
+	/* Full packets only, and shorter than the receive: an empty one ends it. */
+	if (length % payload == 0 && (length < recv_length || length == 0))
+		pkts++;
+	return (uint32_t)pkts;
+}
+
+static void cancel(struct sdr_send *send, int error)
+{
+	struct sdk_tx *tx = &send->qp->live->tx;
+	struct send_slot *slot;
+
+	if (send->error)
+		return;
+	send->error = error;
+	send->ended = true;
+	if (send->flags & SEND_DONE)
+		return;
+	slot = tx_slot(send->qp, send->message);
+	slot->flags |= SEND_ABORT;
+	if (tx->aborts++ == 0)
+		sdk_repeat_start(&tx->abort, send->qp, sdk_now(send->qp->ctx));
+	tx->abort.at_ns = 0; /* the first at once */
+	sdk_qp_dirty(send->qp);
+}
+
+static bool is_granted(const struct sdr_send *send)
+{
+	return send->flags & SEND_DONE || seq32_before(send->message, send->qp->live->tx.granted);
+}
+
+/* 0 when packets may go; fixes payload and packet count the first time. */
+static int send_prepare(struct sdr_send *send)
+{
+	struct sdr_qp *qp = send->qp;
+
+	if (send->error)
+		return send->error;
+	if (qp->state == SDR_QP_ERROR)
+		return qp->error;
+	if (send->flags & SEND_DONE)
+		return -SDR_E_EARLY;
+	if (send->payload)
+		return 0;
+	if (qp->state != SDR_QP_CONNECTED || !is_granted(send) ||
+	    !payload_settled(qp, send->message))
+		return -EAGAIN;
+	send->recv_length = tx_slot(qp, send->message)->recv_length;
+	if (send->length > send->recv_length) {
+		cancel(send, -SDR_E_TOO_LONG);
+		return -SDR_E_TOO_LONG;
+	}
+	send->payload = payload_of_send(qp, send->message);
+	send->pkts = pkts_of(send->length, send->recv_length, send->payload);
+	return 0;
+}
+
+static uint32_t run_max(const struct sdr_qp *qp, uint32_t payload)
+{
+	uint32_t fit = qp->ctx->caps.max_train_bytes /
+		       (payload + WIRE_DATA_HDR_BYTES + WIRE_TRAILER_BYTES + 3);
+
+	return (uint32_t)u64_max(1, u64_min(fit, FABRIC_RUN_MAX));
+}
+
+/* The next channel in turn that has an address. */
+static uint32_t channel_next(struct sdr_qp *qp)
+{
+	struct sdk_live *live = qp->live;
+
+	for (uint32_t i = 0; i < qp->channels; i++) {
+		uint32_t c = live->tx.channel_turn++ % qp->channels;
+
+		if (live->channel[c].answered)
+			return c;
+	}
+	return live->ctrl_channel;
+}
+
+/* Hands packets [first, first + count) to the fabric: count, -EAGAIN or an error. */
+static int run_post(struct sdr_send *send, uint32_t first, uint32_t count, uint32_t channel,
+		    uint32_t *first_psn)
+{
+	struct sdr_qp *qp = send->qp;
+	uint64_t offset = (uint64_t)first * send->payload;
+	struct fabric_write w = {
+		.qp = qp->fqp,
+		.channel = channel,
+		.message = send->message,
+		.imm = send->imm,
+		.addr = send->length ? send->addr + u64_min(offset, send->length) : NULL,
+		.offset = offset,
+		.payload_bytes = send->payload,
+		.count = count,
+	};
+	uint64_t last = offset + (uint64_t)(count - 1) * send->payload;
+	int taken;
+
+	w.last_bytes = (uint32_t)u64_min(send->payload, u64_sub_floor(send->length, last));
+	taken = qp->ctx->fabric->ops->post(qp->ctx->fabric, &w, 1);
+	if (taken <= 0)
+		return taken ? taken : -EAGAIN;
+	*first_psn = w.first_psn;
+	return (int)count;
+}
+
+/* ---- one-shots ---- */
+
+static void pace_refill(struct sdr_qp *qp, uint64_t now)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+	/* At most 100 us of the rate or one packet at once, so that queues stay short. */
+	double rate = (double)qp->attr.rate_bps / 8e9;
+	double most = rate * 100e3;
+
+	tx->tokens_bytes += rate * (double)u64_sub_floor(now, tx->tokens_ns);
+	tx->tokens_ns = now;
+	if (most < tx->payload)
+		most = tx->payload;
+	if (tx->tokens_bytes > most)
+		tx->tokens_bytes = most;
+}
+
+/* Packets of the head that may go now. */
+static uint32_t pace_allows(const struct sdr_qp *qp, const struct sdr_send *send)
+{
+	const struct sdk_tx *tx = &qp->live->tx;
+
+	if (!qp->attr.rate_bps)
+		return UINT32_MAX;
+	if (tx->tokens_bytes < send->payload)
+		return 0;
+	return (uint32_t)(tx->tokens_bytes / send->payload);
+}
+
+static void line_pop(struct sdk_tx *tx)
+{
+	struct sdr_send *send = tx->line;
+
+	tx->line = send->next;
+	if (!tx->line)
+		tx->line_tail = NULL;
+	send->next = NULL;
+	send->ended = true;
+}
+
+/* Frees a released handle that nothing refers to any more. */
+static void handle_put(struct sdr_send *send)
+{
+	struct sdk_tx *tx = &send->qp->live->tx;
+
+	send->next = tx->free;
+	tx->free = send;
+}
+
+static void line_done(struct sdk_tx *tx)
+{
+	struct sdr_send *send = tx->line;
+
+	line_pop(tx);
+	if (send->released)
+		handle_put(send);
+}
+
+void sdk_tx_pump(struct sdr_qp *qp, uint64_t now)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+
+	if (tx->line && qp->attr.rate_bps)
+		pace_refill(qp, now);
+	while (tx->line) {
+		struct sdr_send *send = tx->line;
+		int err = send_prepare(send);
+		uint32_t count, psn;
+
+		if (err == -EAGAIN)
+			return;
+		if (err) {
+			line_done(tx); /* cancelled, too long, or finished by the receiver */
+			continue;
+		}
+		count = (uint32_t)u64_min(
+			send->pkts - send->next_pkt,
+			u64_min(run_max(qp, send->payload), pace_allows(qp, send)));
+		if (!count || run_post(send, send->next_pkt, count, channel_next(qp), &psn) < 0)
+			return;
+		tx->tokens_bytes -= (double)count * send->payload;
+		qp->live->used_ns = now;
+		send->next_pkt += count;
+		if (send->next_pkt == send->pkts)
+			line_done(tx);
+	}
+}
+
+uint64_t sdk_tx_deadline(const struct sdr_qp *qp, uint64_t now)
+{
+	const struct sdk_tx *tx = &qp->live->tx;
+	const struct sdr_send *send = tx->line;
+	double lack;
+
+	if (!send || !send->payload || !qp->attr.rate_bps)
+		return UINT64_MAX;
+	lack = send->payload - tx->tokens_bytes;
+	if (lack <= 0)
+		return now + 50 * NS_PER_US; /* the device was full: look again soon */
+	return now + 1 + (uint64_t)(lack * 8e9 / (double)qp->attr.rate_bps);
+}
+
+int sdr_send_post(struct sdr_qp *qp, const struct sdr_send_wr *wr, struct sdr_send **out)
+{
+	struct sdk_tx *tx;
+	int err = send_new(qp, wr, true, out);
+
+	if (err)
+		return err;
+	tx = &qp->live->tx;
+	if (tx->line_tail)
+		tx->line_tail->next = *out;
+	else
+		tx->line = *out;
+	tx->line_tail = *out;
+	if (tx->line == *out)
+		sdk_tx_pump(qp, qp->live->used_ns);
+	return 0;
+}
+
+/* ---- streams ---- */
+
+int sdr_send_stream_start(struct sdr_qp *qp, const struct sdr_send_wr *wr, struct sdr_send **out)
+{
+	return send_new(qp, wr, false, out);
+}
+
+/* Packets that [offset, offset + length) stands for, or 0 if it does not fit the grid. */
+static uint32_t continue_pkts(const struct sdr_send *send, uint64_t offset, uint64_t length)
+{
+	uint64_t end = offset + length;
+
+	if (offset % send->payload || end < offset || end > send->length)
+		return 0;
+	if (length == 0)
+		return offset == send->length && offset / send->payload + 1 == send->pkts;
+	if (end % send->payload && end != send->length)
+		return 0;
+	return (uint32_t)u64_min(u64_div_up(length, send->payload),
+				 run_max(send->qp, send->payload));
+}
+
+int64_t sdr_send_stream_continue(struct sdr_send *send, uint64_t offset, uint64_t length,
+				 struct sdr_continue_attr *attr)
+{
+	struct sdr_qp *qp = send->qp;
+	uint32_t channel = attr ? attr->channel : SDR_CHANNEL_ANY;
+	uint32_t count, psn = 0;
+	int err = send_prepare(send);
+
+	if (err)
+		return err;
+	count = continue_pkts(send, offset, length);
+	if (send->oneshot || send->ended || !count ||
+	    (channel != SDR_CHANNEL_ANY && channel >= qp->channels))
+		return -EINVAL;
+	if (channel == SDR_CHANNEL_ANY)
+		channel = channel_next(qp);
+	err = run_post(send, (uint32_t)(offset / send->payload), count, channel, &psn);
+	if (err < 0)
+		return err;
+	if (attr) {
+		attr->first_psn = psn;
+		attr->pkts = count;
+		attr->sent_channel = channel;
+	}
+	return (int64_t)u64_min(length, (uint64_t)count * send->payload);
+}
+
+int sdr_send_stream_end(struct sdr_send *send)
+{
+	if (send->oneshot)
+		return -EINVAL;
+	send->ended = true;
+	return send->error;
+}
+
+/* ---- both ---- */
+
+int sdr_send_poll(const struct sdr_send *send)
+{
+	if (send->error)
+		return send->error;
+	if (!send->ended && send->qp->state == SDR_QP_ERROR)
+		return send->qp->error;
+	return send->ended || send->flags & SEND_DONE ? 1 : 0;
+}
+
+int sdr_send_query(const struct sdr_send *send, struct sdr_send_info *info)
+{
+	struct sdr_send_info out = {
+		.size = info->size,
+		.message = send->message,
+		.granted = is_granted(send),
+		.remote_done = !!(send->flags & SEND_DONE),
+		.remote_early = !!(send->flags & SEND_EARLY),
+		.cancelled = send->error == -ECANCELED,
+		.payload_bytes = send->payload,
+		.pkts = send->pkts,
+		.length = send->length,
+		.cookie = send->cookie,
+	};
+
+	if (out.granted && !out.remote_done && !send->payload && !send->error) {
+		/* Fixes what the caller is about to read. A refusal shows in the poll. */
+		struct sdr_send *mutable_send = (struct sdr_send *)(uintptr_t)send;
+
+		if (!send_prepare(mutable_send)) {
+			out.payload_bytes = send->payload;
+			out.pkts = send->pkts;
+		}
+	}
+	out.recv_length = send->recv_length;
+	memcpy(info, &out, u64_min(info->size, sizeof(out)));
+	return 0;
+}
+
+int sdr_send_cancel(struct sdr_send *send)
+{
+	if (send->flags & SEND_DONE)
+		return -EALREADY;
+	cancel(send, -ECANCELED);
+	if (send->oneshot)
+		sdk_tx_pump(send->qp, sdk_now(send->qp->ctx)); /* it may have been first in line */
+	return 0;
+}
+
+static bool in_line(const struct sdr_send *send)
+{
+	for (const struct sdr_send *s = send->qp->live->tx.line; s; s = s->next)
+		if (s == send)
+			return true;
+	return false;
+}
+
+void sdr_send_release(struct sdr_send *send)
+{
+	if (!send)
+		return;
+	if (!(send->flags & SEND_DONE)) {
+		struct send_slot *slot = tx_slot(send->qp, send->message);
+
+		SDR_ASSERT(slot->send == send);
+		slot->send = NULL;
+	}
+	send->released = true;
+	if (send->oneshot && in_line(send))
+		return; /* still to be sent: the line frees it */
+	handle_put(send);
+}

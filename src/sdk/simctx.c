@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * <sdr/sim.h>: contexts on the simulated fabric, and the step that moves the clock to
+ * whatever is due first: a delivery, a context's timer, the caller's limit.
+ */
+#include "fabric/sim/sim.h"
+#include "sdk/internal.h"
+#include <sdr/sim.h>
+
+struct sdr_sim {
+	struct sim *sim;
+	struct sdr_ctx *ctxs;
+};
+
+int sdr_sim_create(uint64_t seed, struct sdr_sim **out)
+{
+	struct sdr_sim *sim = alloc_zeroed(&sdr_alloc_system, sizeof(*sim));
+	int err;
+
+	if (!sim)
+		return -ENOMEM;
+	err = sim_create(seed, &sdr_alloc_system, &sim->sim);
+	if (err) {
+		alloc_free(&sdr_alloc_system, sim);
+		return err;
+	}
+	*out = sim;
+	return 0;
+}
+
+void sdr_sim_destroy(struct sdr_sim *sim)
+{
+	if (!sim)
+		return;
+	while (sim->ctxs)
+		sdr_ctx_destroy(sim->ctxs);
+	sim_destroy(sim->sim);
+	alloc_free(&sdr_alloc_system, sim);
+}
+
+int sdr_sim_host(struct sdr_sim *sim)
+{
+	return sim_host_add(sim->sim);
+}
+
+static bool is_ratio(double x)
+{
+	return x >= 0 && x <= 1;
+}
+
+static int link_attr_fill(const struct sdr_sim_link *in, struct link_attr *out)
+{
+	struct sdr_sim_link l = {0};
+
+	memcpy(&l, in, u64_min(in->size, sizeof(l)));
+	if (!is_ratio(l.loss) || !is_ratio(l.reorder) || !is_ratio(l.duplicate) ||
+	    !is_ratio(l.corrupt) || !(l.burst_pkts >= 0) || (l.ndrops && !l.drops))
+		return -EINVAL;
+	*out = (struct link_attr){
+		.rate_bps = l.rate_bps,
+		.delay_ns = l.delay_ns,
+		.jitter_ns = l.jitter_ns,
+		.jitter_reorders = true,
+		.queue_bytes = l.queue_bytes,
+		.reorder_p = l.reorder,
+		.reorder_ns = l.reorder_ns,
+		.duplicate_p = l.duplicate,
+		.corrupt_p = l.corrupt,
+		.drop = l.drops,
+		.n_drop = l.ndrops,
+	};
+	if (l.burst_pkts > 1)
+		return link_ge_mean(l.loss, l.burst_pkts, &out->loss);
+	out->loss = link_ge_iid(l.loss);
+	return 0;
+}
+
+int sdr_sim_link_set(struct sdr_sim *sim, int from, int to, uint32_t channel,
+		     const struct sdr_sim_link *link)
+{
+	struct link_attr attr;
+	int err = link_attr_fill(link, &attr);
+
+	return err ? err : sim_link_set(sim->sim, from, to, channel, &attr);
+}
+
+int sdr_sim_ctx_create(struct sdr_sim *sim, int host, const struct sdr_ctx_attr *attr,
+		       struct sdr_ctx **out)
+{
+	struct sdr_ctx_attr a = {0};
+	struct sim_fabric_attr fa = {0};
+	struct fabric *f;
+	int err;
+
+	if (attr)
+		memcpy(&a, attr, u64_min(attr->size, sizeof(a)));
+	fa.max_payload = a.max_payload_bytes;
+	err = sim_fabric_open(sim->sim, host, &fa, &f);
+	if (err)
+		return err;
+	err = sdk_ctx_open(f, &a, out);
+	if (err) {
+		f->ops->close(f);
+		return err;
+	}
+	sim_fabric_addr(f, &(*out)->local_addr);
+	(*out)->sim = sim;
+	(*out)->sim_next = sim->ctxs;
+	sim->ctxs = *out;
+	return 0;
+}
+
+void sdk_sim_ctx_gone(struct sdr_ctx *ctx)
+{
+	struct sdr_ctx **at = &ctx->sim->ctxs;
+
+	while (*at != ctx)
+		at = &(*at)->sim_next;
+	*at = ctx->sim_next;
+}
+
+uint64_t sdr_sim_now_ns(const struct sdr_sim *sim)
+{
+	return sim_now(sim->sim);
+}
+
+int sdr_sim_step(struct sdr_sim *sim, uint64_t limit_ns)
+{
+	uint64_t now = sim_now(sim->sim);
+	uint64_t at = sim_next_event_ns(sim->sim);
+
+	for (const struct sdr_ctx *ctx = sim->ctxs; ctx; ctx = ctx->sim_next)
+		at = u64_min(at, sdr_next_deadline_ns(ctx));
+	sim_advance(sim->sim, u64_max(now, u64_min(at, limit_ns)));
+	return at <= limit_ns;
+}
