@@ -15,6 +15,11 @@ if(SDR_SANITIZE)
   target_link_options(sdr_options INTERFACE -fsanitize=${SDR_SANITIZE})
 endif()
 
+if(SDR_FUZZ)
+  # The layers themselves report coverage, or the fuzzer is blind in them.
+  target_compile_options(sdr_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # sdr_layer(NAME SOURCES a.c ... [USES base ...] [LIBS PkgConfig::X ...])
 function(sdr_layer name)
   cmake_parse_arguments(L "" "" "SOURCES;USES;LIBS" ${ARGN})

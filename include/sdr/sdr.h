@@ -154,6 +154,13 @@ SDR_API const char *sdr_counter_text(unsigned int counter);
 /* A sentence on what to change on this host (socket buffers ...), or "". */
 SDR_API int sdr_ctx_advice(const struct sdr_ctx *ctx, char *buf, size_t len);
 
+/*
+ * The payload of a packet on a path with this IP MTU, bytes (a multiple of 4; 0 where the
+ * MTU is too small), over IPv4 or IPv6. What an application that knows the route may give
+ * as max_payload_bytes of a QP, so that no PAYLOAD exchange is needed later. Any thread.
+ */
+SDR_API uint32_t sdr_payload_for_mtu(uint32_t mtu_bytes, int is_ipv6);
+
 /* ---- memory ----------------------------------------------------------------- */
 
 /*

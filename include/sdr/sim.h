@@ -35,7 +35,8 @@ struct sdr_sim_link {
 };
 
 SDR_API int sdr_sim_create(uint64_t seed, struct sdr_sim **out);
-SDR_API void sdr_sim_destroy(struct sdr_sim *sim); /* after its contexts */
+/* Closes its contexts too. NULL is allowed. */
+SDR_API void sdr_sim_destroy(struct sdr_sim *sim);
 /* Adds a host; returns its number. */
 SDR_API int sdr_sim_host(struct sdr_sim *sim);
 /* The link from one host to another, one direction, on one channel or SDR_CHANNEL_ANY. */
