@@ -37,6 +37,7 @@ void sim_destroy(struct sim *sim)
 		return;
 	for (uint32_t i = 0; i < sim->nfabrics; i++)
 		SDR_ASSERT(!sim->fabric[i]);
+	heap_fini(&sim->heap); /* it looks at its nodes: before links and packets go */
 	for (uint32_t i = 0; i < SIM_LINK_BUCKETS; i++) {
 		while (sim->link[i]) {
 			struct sim_link *next = sim->link[i]->bucket_next;
@@ -45,7 +46,6 @@ void sim_destroy(struct sim *sim)
 			sim->link[i] = next;
 		}
 	}
-	heap_fini(&sim->heap);
 	sim_pool_fini(&sim->pool); /* packets in flight with it */
 	alloc_free(sim->alloc, sim->host);
 	alloc_free(sim->alloc, sim->fabric);
