@@ -42,7 +42,11 @@ SDR_API int sdr_sim_host(struct sdr_sim *sim);
 /* The link from one host to another, one direction, on one channel or SDR_CHANNEL_ANY. */
 SDR_API int sdr_sim_link_set(struct sdr_sim *sim, int from, int to, uint32_t channel,
 			     const struct sdr_sim_link *link);
-/* Opens a context on a host; `attr` as for sdr_ctx_create(), device ignored. */
+/*
+ * Opens a context on a host; `attr` as for sdr_ctx_create(). Of it count listen,
+ * max_payload_bytes and sockbuf_bytes: while a link's queue is longer than that, sends
+ * get -EAGAIN, as from a full socket; 0: never.
+ */
 SDR_API int sdr_sim_ctx_create(struct sdr_sim *sim, int host, const struct sdr_ctx_attr *attr,
 			       struct sdr_ctx **out);
 SDR_API uint64_t sdr_sim_now_ns(const struct sdr_sim *sim);

@@ -35,7 +35,7 @@
 
 enum fabric_cap {
 	FABRIC_CAP_NO_REWRITE = 1u << 0, /* a set packet's bytes are not written a second time */
-	FABRIC_CAP_ZERO_COPY = 1u << 1,  /* buffers must stay until FABRIC_EV_SENT */
+	FABRIC_CAP_ZERO_COPY = 1u << 1,	 /* buffers must stay until FABRIC_EV_SENT */
 	FABRIC_CAP_VIRTUAL_TIME = 1u << 2,
 	FABRIC_CAP_WORKERS = 1u << 3,
 };
@@ -45,12 +45,9 @@ struct fabric_caps {
 	uint32_t max_payload_bytes; /* largest payload of a packet on any path of the device */
 	uint32_t max_train_bytes;   /* packets of one fabric_write together, headers included */
 	uint32_t max_channels;
-	uint32_t workers;
+	uint32_t workers;  /* threads; rx tables need max(1, workers) of rx_worker, and are
+			    * RX_SINGLE_THREAD where there are none */
 	uint16_t udp_port; /* listener's port in host order; 0 where there is none */
-	/* What rx_table_init() of a table for this device's QPs is to be given. */
-	struct rx_worker *rx_workers;
-	uint32_t rx_nworkers;
-	uint32_t rx_flags;
 };
 
 struct fabric;
@@ -62,16 +59,16 @@ struct fabric_bind {
 };
 
 struct fabric_qp_attr {
-	uint32_t channels;      /* 1 .. FABRIC_MAX_CHANNELS */
+	uint32_t channels;	/* 1 .. FABRIC_MAX_CHANNELS */
 	struct rx_table *table; /* the QP's slots; outlives the fabric_qp. NULL until the first
-	                         * receive: see ops->table_set */
-	void *cookie;           /* comes back in events */
+				 * receive: see ops->table_set */
+	void *cookie;		/* comes back in events */
 };
 
 /* What this end tells the other one through the handshake blob. */
 struct fabric_local {
-	uint32_t qpn;       /* 24 bits, random */
-	uint64_t token;     /* random; packets to this QP are protected with it */
+	uint32_t qpn;	    /* 24 bits, random */
+	uint64_t token;	    /* random; packets to this QP are protected with it */
 	uint32_t start_psn; /* 24 bits, random; packets *sent* start here on every channel */
 };
 
@@ -80,8 +77,8 @@ struct fabric_peer {
 	uint32_t qpn;
 	uint64_t token;
 	uint32_t start_psn;
-	uint32_t payload_bytes;       /* agreed payload of a full packet */
-	bool active;                  /* this end opens the channels (knows addr) */
+	uint32_t payload_bytes;	      /* agreed payload of a full packet */
+	bool active;		      /* this end opens the channels (knows addr) */
 	struct sockaddr_storage addr; /* active: the listener; passive: ignored */
 };
 
@@ -99,27 +96,27 @@ struct fabric_write {
 	uint64_t offset;  /* of the first packet in the message, bytes */
 	uint32_t payload_bytes;
 	uint32_t last_bytes;
-	uint32_t count;     /* 1 .. FABRIC_RUN_MAX */
+	uint32_t count;	    /* 1 .. FABRIC_RUN_MAX */
 	uint32_t first_psn; /* out: PSN of the first packet; the others follow it */
 };
 
 enum fabric_event_type {
-	FABRIC_EV_CTRL,     /* a control datagram: body in data[len], on channel and path */
+	FABRIC_EV_CTRL,	    /* a control datagram: body in data[len], on channel and path */
 	FABRIC_EV_READY,    /* bits were set: look at the rx table's dirty words */
 	FABRIC_EV_WRITABLE, /* a post or ctrl that got -EAGAIN may be tried again */
-	FABRIC_EV_LATE,     /* a verified packet came for a finished or unknown message */
-	FABRIC_EV_MTU,      /* a path of the QP carries no more than `value` payload bytes now */
+	FABRIC_EV_LATE,	    /* a verified packet came for a finished or unknown message */
+	FABRIC_EV_MTU,	    /* a path of the QP carries no more than `value` payload bytes now */
 	FABRIC_EV_REFUSED,  /* the peer's host answers "port unreachable" on this channel */
 };
 
 struct fabric_event {
 	enum fabric_event_type type;
-	void *cookie;     /* the QP's; NULL for FABRIC_EV_WRITABLE */
+	void *cookie;	  /* the QP's; NULL for FABRIC_EV_WRITABLE */
 	uint32_t channel; /* CTRL, REFUSED, MTU, LATE */
-	uint32_t path;    /* CTRL: 0 = the channel's current address; else a candidate */
-	uint32_t psn;     /* CTRL: its PSN */
+	uint32_t path;	  /* CTRL: 0 = the channel's current address; else a candidate */
+	uint32_t psn;	  /* CTRL: its PSN */
 	uint32_t message; /* LATE: which */
-	uint32_t value;   /* MTU */
+	uint32_t value;	  /* MTU */
 	uint64_t age_ns;  /* CTRL: time since it arrived here */
 	uint32_t len;
 	uint8_t data[FABRIC_CTRL_MAX];
@@ -127,17 +124,17 @@ struct fabric_event {
 
 /* Facts of one channel of a QP; all counts only rise. */
 struct fabric_channel_facts {
-	uint64_t sent_pkts;      /* data and control packets handed to the path */
-	uint64_t received_pkts;  /* distinct data packets committed */
+	uint64_t sent_pkts;	 /* data and control packets handed to the path */
+	uint64_t received_pkts;	 /* distinct data packets committed */
 	uint64_t duplicate_pkts; /* verified, but their bit was set already */
-	uint64_t late_pkts;      /* verified, but for a finished or unknown message */
-	uint64_t bad_pkts;       /* failed protection, malformed or out of range */
-	uint64_t ce_pkts;        /* marked ECN-CE */
-	uint64_t host_drops;     /* events of socket buffer overflow at this host */
-	uint32_t newest_psn;     /* newest data PSN committed or seen as duplicate */
+	uint64_t late_pkts;	 /* verified, but for a finished or unknown message */
+	uint64_t bad_pkts;	 /* failed protection, malformed or out of range */
+	uint64_t ce_pkts;	 /* marked ECN-CE */
+	uint64_t host_drops;	 /* events of socket buffer overflow at this host */
+	uint32_t newest_psn;	 /* newest data PSN committed or seen as duplicate */
 	bool psn_valid;
 	uint64_t newest_age_ns; /* time since that one arrived */
-	bool up;                /* has an address to send to */
+	bool up;		/* has an address to send to */
 };
 
 /*
@@ -151,7 +148,7 @@ struct fabric_ops {
 	uint64_t (*now_ns)(const struct fabric *f); /* monotonic, or virtual */
 
 	int (*qp_create)(struct fabric *f, const struct fabric_qp_attr *attr,
-	                 struct fabric_qp **out);
+			 struct fabric_qp **out);
 	void (*qp_destroy)(struct fabric_qp *qp); /* fences everything first */
 	void (*qp_local)(const struct fabric_qp *qp, struct fabric_local *out);
 	/* Gives the QP its slots, once, before the first bind. */
@@ -173,7 +170,7 @@ struct fabric_ops {
 	int (*post)(struct fabric *f, struct fabric_write *w, unsigned int n);
 	/* One control datagram; 0, -EAGAIN, -ENOTCONN. May be lost like any other. */
 	int (*ctrl)(struct fabric_qp *qp, uint32_t channel, uint32_t path, const void *data,
-	            size_t len);
+		    size_t len);
 	/* Receives (where there are no workers) and takes events; returns how many. */
 	int (*poll)(struct fabric *f, struct fabric_event *ev, unsigned int max);
 
@@ -192,7 +189,7 @@ struct fabric_ops {
 	/* Wakes a wait() of this fabric. Any thread. */
 	void (*wake)(struct fabric *f);
 	void (*channel_facts)(const struct fabric_qp *qp, uint32_t channel,
-	                      struct fabric_channel_facts *out);
+			      struct fabric_channel_facts *out);
 	/* A sentence on what a person should change on this host (socket buffers ...), or "". */
 	void (*advice)(const struct fabric *f, char *buf, size_t len);
 	/* Device-wide counter by its index in <sdr/counters.h>; adds to sum[]. */

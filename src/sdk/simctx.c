@@ -95,6 +95,7 @@ int sdr_sim_ctx_create(struct sdr_sim *sim, int host, const struct sdr_ctx_attr 
 	if (attr)
 		memcpy(&a, attr, u64_min(attr->size, sizeof(a)));
 	fa.max_payload = a.max_payload_bytes;
+	fa.tx_queue_bytes = a.sockbuf_bytes;
 	err = sim_fabric_open(sim->sim, host, &fa, &f);
 	if (err)
 		return err;

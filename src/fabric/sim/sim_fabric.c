@@ -55,6 +55,7 @@ static void sim_caps(const struct fabric *fabric, struct fabric_caps *out)
 	*out = (struct fabric_caps){
 		.flags = FABRIC_CAP_NO_REWRITE | FABRIC_CAP_VIRTUAL_TIME,
 		.max_payload_bytes = f->attr.max_payload,
+		.max_train_bytes = UINT32_MAX,
 		.max_channels = FABRIC_MAX_CHANNELS,
 		.udp_port = f->port,
 	};
