@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conformance suite on the simulated fabric: a millisecond of 1 Gbit/s. */
+#include "fabric/conformance.h"
+#include "fabric/sim/sim.h"
+
+#include "base/bits.h"
+#include "base/units.h"
+
+struct world {
+	struct sim *sim;
+	struct fabric *f[2];
+};
+
+static int world_open(void *arg, struct fabric *f[2])
+{
+	const struct link_attr attr = {.rate_bps = 1000000000, .delay_ns = NS_PER_MS};
+	const struct sim_fabric_attr fattr = {.max_payload = 4000, .tx_queue_bytes = 100000};
+	struct world *w = arg;
+	int err = sim_create(1, &sdr_alloc_system, &w->sim);
+
+	for (int i = 0; i < 2 && !err; i++) {
+		int host = sim_host_add(w->sim);
+
+		err = host < 0 ? host : sim_fabric_open(w->sim, host, &fattr, &w->f[i]);
+		f[i] = w->f[i];
+	}
+	for (int i = 0; i < 2 && !err; i++)
+		err = sim_link_set(w->sim, i, !i, SIM_CHANNEL_ALL, &attr);
+	return err;
+}
+
+static void world_addr(void *arg, struct sockaddr_storage *out)
+{
+	sim_fabric_addr(((struct world *)arg)->f[1], out);
+}
+
+static void world_pass(void *arg)
+{
+	struct sim *sim = ((struct world *)arg)->sim;
+
+	sim_advance(sim, u64_min(sim_next_event_ns(sim), sim_now(sim) + 100 * NS_PER_US));
+	sim_check(sim);
+}
+
+static void world_inject(void *arg, const void *bytes, size_t len)
+{
+	struct world *w = arg;
+
+	sim_inject(w->sim, w->f[1], bytes, len, 0);
+}
+
+static void world_close(void *arg)
+{
+	struct world *w = arg;
+
+	for (int i = 0; i < 2; i++)
+		w->f[i]->ops->close(w->f[i]);
+	sim_check(w->sim);
+	sim_destroy(w->sim);
+}
+
+int main(void)
+{
+	struct world w = {0};
+	const struct conformance_env env = {
+		.name = "sim",
+		.arg = &w,
+		.settle_ns = 10 * NS_PER_MS,
+		.open = world_open,
+		.addr = world_addr,
+		.pass = world_pass,
+		.inject = world_inject,
+		.close = world_close,
+	};
+
+	return conformance_run(&env);
+}
