@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Mistakes on the command line: exit code 2, and a message that names the option, the
+# value, the limit and what to do.
+. "$(dirname "$0")/lib.sh"
+
+# arguments | what the message has to say
+while IFS='|' read -r args text; do
+	# shellcheck disable=SC2086  # words
+	run 2 $args
+	says "$text"
+done <<'END'
+frobnicate|unknown command 'frobnicate'
+send|needs at least one PATH and a HOST
+send file|needs at least one PATH and a HOST
+recv extra|takes no arguments
+perf a b|takes one HOST
+ping|needs one HOST
+ping --listen host|needs one HOST, or --listen and none
+info extra|takes no arguments
+send --frobnicate a b|--frobnicate: unknown
+send -Z a b|-Z: unknown
+send --port|--port: needs a value
+send --quiet=3 a b|--quiet=3: takes no value
+send --port 0 a b|--port 0: out of range: choose from 1 to 65535
+send --port 65536 a b|choose from 1 to 65535
+send --port x a b|--port x: not a number
+send --channels 17 a b|--channels 17: out of range: choose from 1 to 16
+send --rate fast a b|--rate fast: not a rate: write it like
+send --rate 1bit a b|--rate 1bit: out of range
+send --scheme tcp a b|--scheme tcp: unknown scheme: this build knows
+send --dead-after soon a b|--dead-after soon: not a time
+send --connect-timeout 0 a b|--connect-timeout 0: out of range
+send --payload 1 a b|--payload 1: out of range: choose from 64 B
+send --depth 256 --block 16MiB a b|more than 512 MiB
+send -4 -6 a b|-4 and -6 exclude each other
+send a [::1|[ADDRESS]:PORT
+send a :4792|not a host
+send a host:99999|'99999' is not a port
+send a host:|'' is not a port
+perf --sizes 1KiB,x host|--sizes x: not a size
+perf --sizes , host|an empty list
+perf --size 2GiB host|--size 2GiB: out of range
+perf -s 1 -a host|exclude each other
+perf --once host|--once is the server's
+ping -i 0 host|--interval 0: out of range
+END
+
+run 2
+says "usage: sdr COMMAND"
+run 0 --version
+check "version" grep -qE '^sdr [0-9]+\.[0-9]+\.[0-9]+$' out
+run 0 help
+for command in send recv perf ping info; do
+	run 0 help $command
+	check "help names the command" grep -q "^usage: sdr $command" out
+	cp out by-help
+	run 0 $command --help
+	check "--help is the same" cmp -s out by-help
+done
+run 2 help frobnicate
+finish
