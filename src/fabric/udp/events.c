@@ -66,8 +66,22 @@ static void take_stack(struct udp_fabric *f)
 	}
 }
 
+static bool told_of_refusal(struct udp_sock *s)
+{
+	uint64_t now_ns = udp_now_ns();
+
+	if (now_ns - s->refused_ns < UDP_REFUSED_NS)
+		return true;
+	s->refused_ns = now_ns;
+	return false;
+}
+
+/* Looks at every QP: rare, and kept rare. */
 void udp_todo_sock(struct udp_fabric *f, struct udp_sock *s, bool refused, bool mtu)
 {
+	refused = refused && !told_of_refusal(s);
+	if (!refused && !mtu)
+		return;
 	for (uint32_t i = 0; i < f->nindex; i++) {
 		struct udp_qp *qp = atomic_load_explicit(&f->qps[i], memory_order_relaxed);
 

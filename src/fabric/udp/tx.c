@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sending: one run is one super-packet (UDP_SEGMENT), gathered from the user's memory
- * and a scratch array of headers and trailers; nothing is copied here.
+ * Sending: one run is one super-packet (UDP_SEGMENT), or a few where it is longer than a
+ * datagram may be, gathered from the user's memory and a scratch array of headers and
+ * trailers; nothing is copied here.
  *
  *	[header 0][payload 0][trailer 0, header 1][payload 1] ... [trailer n-1]
  *
  * What the host says	what it means and what happens
- *	EAGAIN, ENOBUFS		the socket is full: not taken, wait for EPOLLOUT
+ *	EAGAIN, ENOBUFS		the socket is full: not taken, wait for EPOLLOUT; what follows
+ *				a part that was sent already is kept
  *	ECONNREFUSED		an ICMP error of an earlier packet: tell, send again
  *	EMSGSIZE, EINVAL, EIO	with a narrower route: clear DF, no super-packets, tell;
  *				else segmentation fails on this device: give it up here
@@ -32,13 +34,8 @@ struct tx_run {
 	struct udp_sock *sock;
 	uint32_t pad, last_pad;
 	uint32_t packet_bytes, last_packet_bytes;
+	uint32_t next; /* packets before it are on their way, or lost */
 };
-
-static uint32_t run_bytes(const struct fabric_write *w)
-{
-	return (w->count - 1) * (uint32_t)wire_data_packet_bytes(w->payload_bytes) +
-	       (uint32_t)wire_data_packet_bytes(w->last_bytes);
-}
 
 static int run_check(const struct udp_fabric *f, const struct fabric_write *w)
 {
@@ -49,9 +46,7 @@ static int run_check(const struct udp_fabric *f, const struct fabric_write *w)
 		return -EINVAL;
 	if (!qp->connected || qp->chan[w->channel].sock == NULL)
 		return -ENOTCONN;
-	if (w->payload_bytes > f->max_payload)
-		return -EMSGSIZE;
-	return run_bytes(w) > UDP_MAX_DATAGRAM ? -EINVAL : 0;
+	return w->payload_bytes > f->max_payload ? -EMSGSIZE : 0;
 }
 
 static const uint8_t *payload_at(const struct fabric_write *w, uint32_t i)
@@ -106,17 +101,17 @@ static void set_segment(struct udp_tx *tx, struct msghdr *msg, uint32_t segment_
 	memcpy(CMSG_DATA(c), &segment, sizeof(segment));
 }
 
-/* 1: sent; 0: errno says why not. */
-static int send_super(struct udp_tx *tx, const struct tx_run *r)
+/* Packets [next, next + count). 1: sent; 0: errno says why not. */
+static int send_super(struct udp_tx *tx, const struct tx_run *r, uint32_t count)
 {
 	const struct fabric_write *w = r->w;
 	struct msghdr msg = {.msg_iov = tx->iov};
 	uint32_t n = 0;
 
-	tx->iov[n++] = iov_of(tx->meta[0] + META_HEADER, WIRE_DATA_HDR_BYTES);
-	for (uint32_t i = 0; i < w->count; i++) {
-		bool last = i + 1 == w->count;
-		uint32_t pad = last ? r->last_pad : r->pad;
+	tx->iov[n++] = iov_of(tx->meta[r->next] + META_HEADER, WIRE_DATA_HDR_BYTES);
+	for (uint32_t i = r->next; i < r->next + count; i++) {
+		uint32_t pad = i + 1 == w->count ? r->last_pad : r->pad;
+		bool last = i + 1 == r->next + count;
 
 		if (payload_len(w, i) > 0)
 			tx->iov[n++] = iov_of(payload_at(w, i), payload_len(w, i));
@@ -128,11 +123,12 @@ static int send_super(struct udp_tx *tx, const struct tx_run *r)
 	return sendmsg(r->sock->fd, &msg, MSG_NOSIGNAL) >= 0;
 }
 
+/* Packets [next, count), each at its own index. */
 static void fill_singles(struct udp_tx *tx, const struct tx_run *r)
 {
 	const struct fabric_write *w = r->w;
 
-	for (uint32_t i = 0; i < w->count; i++) {
+	for (uint32_t i = r->next; i < w->count; i++) {
 		uint32_t pad = i + 1 == w->count ? r->last_pad : r->pad;
 		struct iovec *iov = &tx->iov[3 * i];
 
@@ -179,45 +175,54 @@ static bool is_full(int err)
 	return err == EAGAIN || err == ENOBUFS;
 }
 
-/* Keeps packets [from, count), whose first ones the socket took already. */
-static int keep_rest(struct udp_fabric *f, const struct tx_run *r, uint32_t from)
+/* Copies packets [next, count) as fill_singles() described them. */
+static struct udp_pending *copy_rest(const struct udp_tx *tx, const struct tx_run *r)
 {
-	uint32_t count = r->w->count - from;
+	uint32_t count = r->w->count - r->next;
 	size_t bytes = (size_t)(count - 1) * r->packet_bytes + r->last_packet_bytes;
 	struct udp_pending *p = malloc(sizeof(*p) + bytes);
 	uint8_t *at;
 
 	if (p == NULL)
-		return -ENOMEM;
+		return NULL;
 	*p = (struct udp_pending){.count = count,
 				  .packet_bytes = r->packet_bytes,
 				  .last_bytes = r->last_packet_bytes};
 	at = p->bytes;
-	for (uint32_t i = from; i < r->w->count; i++)
-		for (unsigned int v = 0; v < 3; v++) {
-			const struct iovec *iov = &f->tx.iov[3 * i + v];
+	for (uint32_t v = 3 * r->next; v < 3 * r->w->count; v++) {
+		if (tx->iov[v].iov_len)
+			memcpy(at, tx->iov[v].iov_base, tx->iov[v].iov_len);
+		at += tx->iov[v].iov_len;
+	}
+	return p;
+}
 
-			if (iov->iov_len)
-				memcpy(at, iov->iov_base, iov->iov_len);
-			at += iov->iov_len;
-		}
-	r->sock->pending = p;
-	udp_sock_arm(f, r->sock);
+/* The socket is full: -EAGAIN, or 0 where a part is on its way, and the rest is kept. */
+static int run_put_off(struct udp_fabric *f, struct tx_run *r)
+{
+	if (r->next == 0)
+		return -EAGAIN;
+	fill_singles(&f->tx, r);
+	r->sock->pending = copy_rest(&f->tx, r);
+	if (r->sock->pending)
+		udp_sock_arm(f, r->sock);
+	else
+		deliver_count(&f->caller, SDR_CTR_tx_errors, r->w->count - r->next);
 	return 0;
 }
 
 /* 0: all are on their way (or lost); -EAGAIN: none is. */
-static int send_singles(struct udp_fabric *f, const struct tx_run *r)
+static int send_singles(struct udp_fabric *f, struct tx_run *r)
 {
-	uint32_t done = 0;
 	int tries = 0;
 
 	fill_singles(&f->tx, r);
-	while (done < r->w->count) {
-		int n = sendmmsg(r->sock->fd, f->tx.mm + done, r->w->count - done, MSG_NOSIGNAL);
+	while (r->next < r->w->count) {
+		int n = sendmmsg(r->sock->fd, f->tx.mm + r->next, r->w->count - r->next,
+				 MSG_NOSIGNAL);
 
 		if (n > 0) {
-			done += (uint32_t)n;
+			r->next += (uint32_t)n;
 			continue;
 		}
 		if (errno == EINTR)
@@ -228,45 +233,47 @@ static int send_singles(struct udp_fabric *f, const struct tx_run *r)
 		}
 		if (errno == EMSGSIZE && mtu_fallback(f, r->sock, r->w->payload_bytes))
 			continue;
-		if (is_full(errno)) {
-			if (done == 0 || keep_rest(f, r, done) < 0)
-				return done == 0 ? -EAGAIN : 0;
-			return 0;
-		}
+		if (is_full(errno))
+			return run_put_off(f, r);
 		deliver_count(&f->caller, SDR_CTR_tx_errors, 1);
-		done++; /* lost */
+		r->next++; /* lost */
 	}
 	return 0;
 }
 
 /* 0: on its way (or lost); -EAGAIN: not taken. */
-static int send_run(struct udp_fabric *f, const struct tx_run *r)
+static int send_run(struct udp_fabric *f, struct tx_run *r)
 {
+	uint32_t fit = UDP_MAX_DATAGRAM / r->packet_bytes;
 	struct udp_sock *s = r->sock;
 	int tries = 0;
 
-	while (s->gso && !s->fragmenting && r->w->count > 1) {
+	while (s->gso && !s->fragmenting && r->w->count - r->next > 1) {
+		uint32_t count = (uint32_t)u64_min(fit, r->w->count - r->next);
 		int err;
 
-		if (send_super(&f->tx, r))
-			return 0;
+		if (send_super(&f->tx, r, count)) {
+			r->next += count;
+			continue;
+		}
 		err = errno;
 		if (err == EINTR)
 			continue;
 		if (is_full(err))
-			return -EAGAIN;
+			return run_put_off(f, r);
 		if (err == ECONNREFUSED && tries++ < REFUSED_TRIES) {
 			refused(f, s);
 			continue;
 		}
 		if (err != EIO && err != EINVAL && err != EMSGSIZE) {
-			deliver_count(&f->caller, SDR_CTR_tx_errors, r->w->count);
-			return 0;
+			deliver_count(&f->caller, SDR_CTR_tx_errors, count);
+			r->next += count; /* lost */
+			continue;
 		}
 		if (!mtu_fallback(f, s, r->w->payload_bytes))
 			gso_fallback(f, s, err);
 	}
-	return send_singles(f, r);
+	return r->next < r->w->count ? send_singles(f, r) : 0;
 }
 
 bool udp_tx_flush(struct udp_fabric *f, struct udp_sock *s)

@@ -141,6 +141,50 @@ static void test_super_full(void **state)
 	end_close(&b);
 }
 
+/* A run longer than a datagram goes in parts; the socket is full after the first. */
+static void test_part_is_kept(void **state)
+{
+	enum { PAYLOAD = 4096, BYTES = PAYLOAD * FABRIC_RUN_MAX - 7 };
+	struct udp_fabric_attr attr = {.listen = true};
+	uint8_t *out = malloc(BYTES), *in = calloc(1, BYTES);
+	uint64_t bits = 0, give_up = test_now_ns() + TEST_PATIENCE_NS;
+	struct fabric_write w = {.addr = out,
+				 .payload_bytes = PAYLOAD,
+				 .last_bytes = PAYLOAD - 7,
+				 .count = FABRIC_RUN_MAX};
+	struct fabric_bind bind = {
+		.rx = {.base = in, .len = BYTES, .payload = PAYLOAD, .imm_frags = 1}};
+	struct end a, b;
+
+	(void)state;
+	assert_true(out && in);
+	for (size_t i = 0; i < BYTES; i++)
+		out[i] = (uint8_t)(i * 31 >> 4);
+	end_open(&b, &attr, 1);
+	attr.listen = false;
+	end_open(&a, &attr, 1);
+	pair_connect(&a, &b, AF_INET);
+	w.qp = a.qp;
+	assert_int_equal(b.f->ops->bind(b.qp, 0, &bind), 0);
+	plan.super_fail_at = 2;
+	plan.super_err = EAGAIN;
+	plan.full_every = 10;
+	assert_int_equal(a.f->ops->post(a.f, &w, 1), 1);
+	while (bits != UINT64_MAX) {
+		assert_true(test_now_ns() < give_up);
+		end_poll(&a);
+		end_poll(&b);
+		rx_bits_get(rx_slot_of(&b.table, 0), 0, FABRIC_RUN_MAX, &bits);
+	}
+	assert_int_equal(a.seen[FABRIC_EV_WRITABLE], 1);
+	assert_int_equal(end_counter(&b, SDR_CTR_rx_duplicate), 0);
+	assert_memory_equal(in, out, BYTES);
+	end_close(&a);
+	end_close(&b);
+	free(out);
+	free(in);
+}
+
 /* The host's firewall drops what we send: as good as lost. */
 static void test_eperm(void **state)
 {
@@ -171,6 +215,7 @@ int main(void)
 		cmocka_unit_test_setup(test_gso_fails, setup),
 		cmocka_unit_test_setup(test_gso_fails_and_full, setup),
 		cmocka_unit_test_setup(test_super_full, setup),
+		cmocka_unit_test_setup(test_part_is_kept, setup),
 		cmocka_unit_test_setup(test_eperm, setup),
 	};
 

@@ -33,6 +33,7 @@
 #define UDP_SOCK_BUCKETS 1024u
 #define UDP_LINGER_NS (UINT64_C(1) << 30) /* an unused socket still hears late packets */
 #define UDP_DROP_CHECK_NS (UINT64_C(100000000))
+#define UDP_REFUSED_NS (UINT64_C(10000000)) /* at most one REFUSED in this time, a socket */
 #define UDP_EPOLL_BATCH 16
 #define UDP_HDR_BYTES 8u
 #define UDP_QKEY 0x53445200u /* | channel, in a control datagram's DETH */
@@ -75,6 +76,7 @@ struct udp_sock {
 	_Atomic uint32_t drops; /* W: the kernel's count */
 	_Atomic bool refused;	/* W: an ICMP error came */
 	uint64_t drops_read_ns; /* the worker's */
+	uint64_t refused_ns;	/* when the QPs were last told */
 };
 
 /* One channel of a QP. */

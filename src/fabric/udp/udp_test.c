@@ -119,7 +119,7 @@ static void test_post_refuses(void **state)
 	w.last_bytes = 1001;
 	assert_int_equal(a.f->ops->post(a.f, &w, 1), -EINVAL);
 	w.last_bytes = 1000;
-	w.count = FABRIC_RUN_MAX; /* 64 x 1036 bytes are more than a datagram */
+	w.count = FABRIC_RUN_MAX + 1;
 	assert_int_equal(a.f->ops->post(a.f, &w, 1), -EINVAL);
 	w.count = 0;
 	assert_int_equal(a.f->ops->post(a.f, &w, 1), -EINVAL);
