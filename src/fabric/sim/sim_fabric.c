@@ -220,7 +220,7 @@ static int sim_qp_connect(struct fabric_qp *fqp, const struct fabric_peer *peer)
 {
 	struct sim_qp *qp = sim_qp_of(fqp), *other;
 	struct sim *sim = sim_fabric_of(fqp->fabric)->sim;
-	uint32_t host, fabric;
+	uint32_t host = SIM_NONE, fabric = SIM_NONE;
 
 	if (qp->connected)
 		return -EISCONN;

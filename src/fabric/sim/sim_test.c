@@ -193,6 +193,61 @@ static void test_a_long_step_keeps_arrival_times(void **state)
 	world_free(w);
 }
 
+/* Whoever comes first has it, also where one step holds both. */
+static void test_links_take_turns_within_a_step(void **state)
+{
+	struct world *w = world_connected(1, &(struct link_attr){.rate_bps = 8000000000});
+	struct fabric_channel_facts facts[2];
+
+	(void)state;
+	assert_int_equal(sim_link_set(w->sim, 0, 1, 1, &(struct link_attr){.delay_ns = 5000}), 0);
+	bind_to(w, 0);
+	assert_int_equal(post(w, 0, 0, 0, 64), 1); /* 1064 ns each */
+	assert_int_equal(post(w, 1, 0, 0, 8), 1);  /* the first four are there, the others not */
+	sim_advance(w->sim, NS_PER_S);
+	for (uint32_t i = 0; i < 2; i++)
+		w->side[1].f->ops->channel_facts(w->side[1].qp, i, &facts[i]);
+	assert_int_equal(facts[0].received_pkts, 60);
+	assert_int_equal(facts[0].duplicate_pkts, 4);
+	assert_int_equal(facts[1].received_pkts, 4);
+	assert_int_equal(facts[1].duplicate_pkts, 4);
+	world_free(w);
+}
+
+/* Channels that share a link keep their own facts. */
+static void test_channels_share_a_link(void **state)
+{
+	struct world *w = world_connected(1, NULL);
+	struct fabric_channel_facts facts;
+
+	(void)state;
+	bind_to(w, 0);
+	for (uint32_t i = 0; i < 10; i++)
+		assert_int_equal(post(w, i % 4, 0, i, 1), 1);
+	sim_advance(w->sim, NS_PER_S);
+	for (uint32_t i = 0; i < 4; i++) {
+		w->side[1].f->ops->channel_facts(w->side[1].qp, i, &facts);
+		assert_int_equal(facts.received_pkts, i < 2 ? 3 : 2);
+	}
+	world_free(w);
+}
+
+static void test_a_qp_ends_with_control_waiting(void **state)
+{
+	struct world *w = world_connected(1, NULL);
+	struct fabric_event ev;
+
+	(void)state;
+	bind_to(w, 0);
+	assert_int_equal(post(w, 0, 0, 0, 1), 1);
+	assert_int_equal(w->side[0].f->ops->ctrl(w->side[0].qp, 0, 0, "x", 1), 0);
+	sim_advance(w->sim, 0);
+	w->side[1].f->ops->qp_destroy(w->side[1].qp);
+	assert_int_equal(poll_one(w, 1, &ev), 0);
+	assert_int_equal(sim_in_flight(w->sim), 0);
+	world_free(w);
+}
+
 static void test_without_a_link_it_is_a_wire(void **state)
 {
 	struct world *w = world_connected(1, NULL);
@@ -660,6 +715,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_packets_arrive_on_the_nanosecond),
 		cmocka_unit_test(test_a_long_step_keeps_arrival_times),
+		cmocka_unit_test(test_links_take_turns_within_a_step),
+		cmocka_unit_test(test_channels_share_a_link),
+		cmocka_unit_test(test_a_qp_ends_with_control_waiting),
 		cmocka_unit_test(test_without_a_link_it_is_a_wire),
 		cmocka_unit_test(test_channels_may_have_links_of_their_own),
 		cmocka_unit_test(test_drop_list_is_copied),

@@ -113,13 +113,10 @@ static void fly(struct sim *sim, struct sim_link *l, struct sim_packet *p, const
 	p->ce = plan->ce;
 	for (unsigned int i = 1; i < plan->copies; i++) {
 		struct sim_packet *copy = sim_packet_new(&sim->pool, p->len);
-		uint32_t class;
 
 		if (!copy)
 			break;
-		class = copy->pool_class;
-		memcpy(copy, p, sizeof(*p) + p->len);
-		copy->pool_class = class;
+		memcpy(copy, p, sizeof(*p) + p->len); /* of the same size, so of its class */
 		sim_launch(sim, l, copy, plan->at_ns[i]);
 	}
 	/* A hit on the IP or UDP header is mapped into the packet, which dies of it as well. */
