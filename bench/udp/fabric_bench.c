@@ -268,7 +268,7 @@ static int run_send(struct end *e)
 	end_connect(e);
 	train = train_packets(e);
 	begin = bench_now_ns();
-	end = begin + (uint64_t)(e->args->seconds * 1e9) + 500000000;
+	end = begin + (uint64_t)(e->args->seconds * 1e9);
 	while (bench_now_ns() < end) {
 		struct fabric_write w = {.qp = e->qp,
 					 .channel = (uint32_t)(trains++ % e->args->channels),
