@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See pair.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/bits.h"
+#include "pair.h"
+
+#define START_NS UINT64_C(1000000000000)
+
+uint64_t pair_seed;
+
+enum kind { DATA, ACK };
+
+struct event {
+	struct heap_node node;
+	enum kind kind;
+	uint32_t message, first, channel, psn;
+	uint64_t bits; /* of the train, packets that arrive */
+	int len;
+	uint8_t body[];
+};
+
+/* The truth about a message's packets. */
+struct pair_msg {
+	uint32_t npkts;
+	uint64_t *words; /* at the receiver */
+	uint64_t *sent_ns;
+	uint8_t *lost; /* was the last transmission */
+	uint8_t *times;
+	bool complete;
+};
+
+struct facts {
+	uint64_t received, duplicates;
+	uint32_t newest;
+	bool valid;
+	uint64_t arrived_ns;
+};
+
+struct pair {
+	const struct pair_config *c;
+	struct pair_result *out;
+	struct rng rng;
+	struct heap heap;
+	uint64_t now, tie, events, next_send_ns, total_arrived;
+	struct rel_tx tx;
+	struct rel_rx rx;
+	struct pair_msg *msg;
+	uint32_t opened, done; /* messages, by index; done: the sender knows */
+	uint32_t whole;	       /* in order, at the receiver */
+	uint32_t psn[REL_MAX_CHANNELS];
+	struct facts facts[REL_MAX_CHANNELS];
+	uint64_t fastest_rtt;
+	uint32_t turn;
+	bool gbn;
+};
+
+#define FAIL_IF(p, cond)                                                                           \
+	do {                                                                                       \
+		if (cond)                                                                          \
+			fail_msg("seed %llu: %s at %llu", (unsigned long long)(p)->c->seed, #cond, \
+				 (unsigned long long)(p)->now);                                    \
+	} while (0)
+
+static uint32_t number(const struct pair *p, uint32_t index)
+{
+	return p->c->first_message + index * PAIR_STEP;
+}
+
+static uint32_t index_of(const struct pair *p, uint32_t message)
+{
+	return (message - p->c->first_message) / PAIR_STEP;
+}
+
+static struct event *event_new(struct pair *p, enum kind kind, uint64_t when, size_t body)
+{
+	struct event *e = calloc(1, sizeof(*e) + body);
+	assert_non_null(e);
+	e->kind = kind;
+	heap_node_init(&e->node);
+	assert_int_equal(heap_set(&p->heap, &e->node, when, p->tie++), 0);
+	return e;
+}
+
+static bool within(uint64_t at, uint64_t from, uint64_t until)
+{
+	return at - START_NS >= from && at - START_NS < until;
+}
+
+static bool lost_now(struct pair *p, uint32_t channel, struct pair_msg *m, uint32_t index,
+		     uint32_t packet)
+{
+	const struct pair_config *c = p->c;
+	if (within(p->now, c->data_out_from_ns, c->data_out_until_ns))
+		return true;
+	if (c->lose_one && index == c->lose_message && packet == c->lose_packet)
+		return m->times[packet] <= c->lose_times;
+	return c->path[channel].loss > 0 && rng_unit(&p->rng) < c->path[channel].loss;
+}
+
+/* What must be true of every transmission; keeps the truth. */
+static uint64_t launch(struct pair *p, const struct rel_range *r, uint32_t channel)
+{
+	uint32_t index = index_of(p, r->message);
+	struct pair_msg *m = &p->msg[index];
+	uint64_t bits = 0;
+	FAIL_IF(p, (uint64_t)r->first + r->count > m->npkts);
+	FAIL_IF(p, r->first / 64 != (r->first + r->count - 1) / 64);
+	for (uint32_t i = 0; i < r->count; i++) {
+		uint32_t k = r->first + i;
+		FAIL_IF(p, (m->times[k] > 0) != r->resend);
+		if (r->resend) {
+			if (!p->gbn && p->now - m->sent_ns[k] < p->fastest_rtt)
+				p->out->too_soon++;
+			if (!r->probe && !p->gbn && !m->lost[k])
+				p->out->spurious++;
+		}
+		if (m->times[k] < 255)
+			m->times[k]++;
+		m->sent_ns[k] = p->now;
+		m->lost[k] = lost_now(p, channel, m, index, k);
+		p->out->true_lost += m->lost[k];
+		if (!m->lost[k])
+			bits |= UINT64_C(1) << (k % 64);
+	}
+	return bits;
+}
+
+static void transmit(struct pair *p, const struct rel_range *r)
+{
+	uint32_t channel = p->turn++ % p->c->channels;
+	const struct pair_path *path = &p->c->path[channel];
+	uint64_t bits = launch(p, r, channel);
+	uint32_t copies = (path->duplicate > 0 && rng_unit(&p->rng) < path->duplicate) ? 2 : 1;
+	for (uint32_t i = 0; bits && i < copies; i++) {
+		uint64_t jitter = path->jitter_ns ? rng_below(&p->rng, path->jitter_ns) : 0;
+		struct event *e = event_new(p, DATA, p->now + path->delay_ns + jitter, 0);
+		e->message = r->message;
+		e->first = r->first;
+		e->channel = channel;
+		e->psn = p->psn[channel];
+		e->bits = bits;
+	}
+	if (rel_tx_stalled(&p->tx))
+		p->out->blackout_sent += r->count;
+	rel_tx_sent(&p->tx, r, channel, p->psn[channel], p->now);
+	p->psn[channel] = (p->psn[channel] + r->count) & 0xffffff;
+	if (rng_below(&p->rng, 16) == 0) /* a control packet takes a PSN */
+		p->psn[channel] = (p->psn[channel] + 1) & 0xffffff;
+	p->next_send_ns = u64_max(p->next_send_ns, p->now) + r->count * p->c->gap_ns;
+	p->out->max_inflight = u64_max(p->out->max_inflight, rel_tx_inflight_all(&p->tx));
+}
+
+static void send_what_fits(struct pair *p)
+{
+	uint64_t inflight = rel_tx_inflight_all(&p->tx);
+	struct rel_range r;
+	if (p->now < p->next_send_ns || inflight >= p->c->window_pkts)
+		return;
+	uint64_t room = u64_min(p->c->window_pkts - inflight, 64);
+	if (p->c->max_train < 64)
+		room = u64_min(room, 1 + rng_below(&p->rng, p->c->max_train));
+	int got = rel_tx_next(&p->tx, p->now, (uint32_t)room, &r);
+	FAIL_IF(p, got < 0);
+	if (!got) {
+		p->next_send_ns = UINT64_MAX; /* until something happens */
+		return;
+	}
+	FAIL_IF(p, r.count > room || r.count == 0);
+	transmit(p, &r);
+}
+
+static void open_more(struct pair *p)
+{
+	while (p->opened < p->c->messages && p->opened < p->done + p->c->granted) {
+		struct pair_msg *m = &p->msg[p->opened];
+		uint32_t n = number(p, p->opened);
+		m->npkts = p->c->min_pkts +
+			   (uint32_t)rng_below(&p->rng, p->c->max_pkts - p->c->min_pkts + 1);
+		size_t room = (size_t)m->npkts + (p->c->unknown_end ? 100 : 0);
+		m->words = calloc(bits_words(room), 8);
+		m->sent_ns = calloc(m->npkts, 8);
+		m->lost = calloc(m->npkts, 1);
+		m->times = calloc(m->npkts, 1);
+		assert_int_equal(rel_rx_open(&p->rx, n, (uint32_t)room), 0);
+		if (!p->c->unknown_end)
+			assert_int_equal(rel_rx_end(&p->rx, n, m->npkts), 0);
+		assert_int_equal(rel_tx_open(&p->tx, n, m->npkts), 0);
+		p->opened++;
+		p->next_send_ns = p->next_send_ns == UINT64_MAX ? p->now : p->next_send_ns;
+	}
+}
+
+/* The receiver's messages that are whole are closed in order. */
+static void close_done(struct pair *p)
+{
+	while (p->whole < p->opened && p->msg[p->whole].complete)
+		rel_rx_close(&p->rx, number(p, p->whole++));
+}
+
+static void data_arrives(struct pair *p, struct event *e)
+{
+	uint32_t index = index_of(p, e->message);
+	struct pair_msg *m = &p->msg[index];
+	struct facts *f = &p->facts[e->channel];
+	uint64_t *word = &m->words[e->first / 64];
+	uint64_t fresh = m->complete ? 0 : e->bits & ~*word;
+	uint32_t n = (uint32_t)__builtin_popcountll(e->bits);
+	uint32_t nfresh = (uint32_t)__builtin_popcountll(fresh);
+	f->received += nfresh;
+	f->duplicates += n - nfresh;
+	uint32_t last = 63 - (uint32_t)__builtin_clzll(e->bits) - e->first % 64;
+	uint32_t psn = (e->psn + last) & 0xffffff;
+	if (!f->valid || seq24_before(f->newest, psn)) {
+		f->newest = psn;
+		f->arrived_ns = p->now;
+		f->valid = true;
+	}
+	p->total_arrived += n;
+	rel_rx_arrived(&p->rx, p->total_arrived, p->now);
+	if (m->complete) {
+		rel_rx_kick(&p->rx);
+		return;
+	}
+	*word |= fresh;
+	if (p->c->unknown_end && e->first / 64 == (m->npkts - 1) / 64 &&
+	    (*word >> ((m->npkts - 1) % 64) & 1))
+		assert_int_equal(rel_rx_end(&p->rx, e->message, m->npkts), 0);
+	rel_rx_dirty(&p->rx, e->message);
+	struct rel_rx_want want;
+	while (rel_rx_want_cum(&p->rx, e->message, &want) &&
+	       rel_rx_feed(&p->rx, want.message, want.first_word, m->words + want.first_word,
+			   want.nwords))
+		;
+	m->complete = rel_rx_complete(&p->rx, e->message);
+	close_done(p);
+}
+
+static void ack_leaves(struct pair *p)
+{
+	const struct pair_config *c = p->c;
+	struct rel_channel_fact facts[REL_MAX_CHANNELS];
+	struct rel_rx_want want;
+	uint8_t buf[1400];
+	for (uint32_t i = 0; i < c->channels; i++) {
+		const struct facts *f = &p->facts[i];
+		facts[i] = (struct rel_channel_fact){
+			.id = (uint8_t)i,
+			.psn_valid = f->valid,
+			.newest_psn = f->newest,
+			.age_ns = p->now - f->arrived_ns,
+			.received = f->received,
+			.duplicates = f->duplicates,
+		};
+	}
+	FAIL_IF(p, rel_rx_ack_begin(&p->rx, p->now, number(p, p->whole), facts, c->channels, buf,
+				    sizeof(buf)) < 0);
+	while (rel_rx_scan(&p->rx, &want))
+		rel_rx_feed(&p->rx, want.message, want.first_word,
+			    p->msg[index_of(p, want.message)].words + want.first_word, want.nwords);
+	int len = rel_rx_ack_end(&p->rx);
+	FAIL_IF(p, len > (int)REL_RX_ACK_BYTES);
+	if (within(p->now, c->ack_out_from_ns, c->ack_out_until_ns) ||
+	    (c->ack_loss > 0 && rng_unit(&p->rng) < c->ack_loss))
+		return;
+	uint32_t copies = (c->ack_duplicate > 0 && rng_unit(&p->rng) < c->ack_duplicate) ? 2 : 1;
+	for (uint32_t i = 0; i < copies; i++) {
+		uint64_t jitter = c->ack_jitter_ns ? rng_below(&p->rng, c->ack_jitter_ns) : 0;
+		struct event *e = event_new(p, ACK, p->now + c->ack_delay_ns + jitter, (size_t)len);
+		e->len = len;
+		memcpy(e->body, buf, (size_t)len);
+	}
+}
+
+static void garbage(struct pair *p)
+{
+	uint8_t body[200];
+	struct rel_ack_result result;
+	size_t len = (size_t)rng_below(&p->rng, sizeof(body));
+	for (size_t i = 0; i < len; i++)
+		body[i] = (uint8_t)rng_next(&p->rng);
+	if (len > 4) {
+		body[4] = 200; /* more windows than fit: never valid */
+		assert_true(rel_tx_ack(&p->tx, body, len, p->now, &result) < 0);
+	}
+}
+
+static void ack_arrives(struct pair *p, struct event *e)
+{
+	struct rel_ack_result result;
+	if (p->c->ack_garbage > 0 && rng_unit(&p->rng) < p->c->ack_garbage)
+		garbage(p);
+	FAIL_IF(p, rel_tx_ack(&p->tx, e->body, (size_t)e->len, p->now, &result) < 0);
+	for (uint32_t i = 0; i < p->c->channels; i++) {
+		FAIL_IF(p, result.ch[i].rtt_sample_ns &&
+				   result.ch[i].rtt_sample_ns <
+					   p->c->path[i].delay_ns + p->c->ack_delay_ns);
+		p->out->reorder_ns = u64_max(p->out->reorder_ns, rel_tx_reorder_ns(&p->tx, i));
+	}
+	rel_tx_close_below(&p->tx, result.write_below);
+	if (index_of(p, result.write_below) > p->done)
+		p->done = index_of(p, result.write_below);
+	if (p->next_send_ns == UINT64_MAX)
+		p->next_send_ns = p->now;
+	open_more(p);
+}
+
+static void tick(struct pair *p)
+{
+	struct rel_range probe;
+	if (rel_tx_timer(&p->tx, p->now, &probe, NULL) > 0)
+		transmit(p, &probe);
+	if (p->next_send_ns == UINT64_MAX)
+		p->next_send_ns = p->now;
+}
+
+static uint64_t next_event_ns(struct pair *p)
+{
+	struct heap_node *first = heap_first(&p->heap);
+	uint64_t next = first ? first->key : UINT64_MAX;
+	next = u64_min(next, rel_tx_deadline(&p->tx));
+	next = u64_min(next, rel_rx_ack_deadline(&p->rx, p->now));
+	if (rel_tx_inflight_all(&p->tx) < p->c->window_pkts)
+		next = u64_min(next, p->next_send_ns);
+	return u64_max(next, p->now);
+}
+
+static void step(struct pair *p)
+{
+	uint64_t next = next_event_ns(p);
+	FAIL_IF(p, next == UINT64_MAX);
+	p->now = next;
+	bool paused = within(p->now, p->c->pause_from_ns, p->c->pause_until_ns);
+	if (paused && !heap_first(&p->heap))
+		p->now = START_NS + p->c->pause_until_ns;
+	struct heap_node *node = heap_first(&p->heap);
+	if (node && node->key <= p->now) {
+		struct event *e = (struct event *)((char *)node - offsetof(struct event, node));
+		heap_remove(&p->heap, node);
+		if (e->kind == ACK && paused) { /* waits in the socket */
+			heap_set(&p->heap, node, START_NS + p->c->pause_until_ns, p->tie++);
+			return;
+		}
+		if (e->kind == DATA)
+			data_arrives(p, e);
+		else
+			ack_arrives(p, e);
+		free(e);
+	}
+	if (rel_rx_ack_due(&p->rx, p->now))
+		ack_leaves(p);
+	if (paused) {
+		/* Nothing of the sender runs; let time reach the next arrival. */
+		node = heap_first(&p->heap);
+		uint64_t until = START_NS + p->c->pause_until_ns;
+		p->now = u64_min(until, node ? u64_max(node->key, p->now) : until);
+		return;
+	}
+	node = heap_first(&p->heap);
+	if ((!node || node->key > p->now) && rel_tx_deadline(&p->tx) <= p->now)
+		tick(p);
+	send_what_fits(p);
+}
+
+static void pair_fini(struct pair *p)
+{
+	for (struct heap_node *n; (n = heap_first(&p->heap));) {
+		heap_remove(&p->heap, n);
+		free((char *)n - offsetof(struct event, node));
+	}
+	heap_fini(&p->heap);
+	for (uint32_t i = 0; i < p->c->messages; i++) {
+		free(p->msg[i].words);
+		free(p->msg[i].sent_ns);
+		free(p->msg[i].lost);
+		free(p->msg[i].times);
+	}
+	free(p->msg);
+	rel_tx_fini(&p->tx);
+	rel_rx_fini(&p->rx);
+}
+
+static void pair_init(struct pair *p)
+{
+	const struct pair_config *c = p->c;
+	struct rel_tx_params params = {.channels = c->channels};
+	struct rel_rx_params rx_params = {0};
+	assert_int_equal(rel_scheme_parse(c->scheme, &params.scheme), 0);
+	p->gbn = params.scheme.repair == REL_REPAIR_GBN;
+	rng_init(&p->rng, c->seed);
+	heap_init(&p->heap, &sdr_alloc_system);
+	p->now = p->next_send_ns = START_NS;
+	p->msg = calloc(c->messages, sizeof(*p->msg));
+	p->fastest_rtt = UINT64_MAX;
+	uint64_t slowest = 0;
+	for (uint32_t i = 0; i < c->channels; i++) {
+		p->psn[i] = (uint32_t)rng_next(&p->rng) & 0xffffff;
+		p->fastest_rtt = u64_min(p->fastest_rtt, c->path[i].delay_ns + c->ack_delay_ns);
+		slowest = u64_max(slowest, c->path[i].delay_ns + c->ack_delay_ns);
+	}
+	rx_params.rtt_ns = slowest;
+	assert_int_equal(rel_tx_init(&p->tx, &params, &sdr_alloc_system), 0);
+	assert_int_equal(rel_rx_init(&p->rx, &rx_params, &sdr_alloc_system), 0);
+	/* As a connection's PINGs give it before the first packet. */
+	for (uint32_t i = 0; i < c->channels; i++)
+		rel_tx_rtt_sample(&p->tx, i, c->path[i].delay_ns + c->ack_delay_ns, p->now);
+	open_more(p);
+}
+
+void pair_run(const struct pair_config *config, struct pair_result *out)
+{
+	struct pair *p = calloc(1, sizeof(*p));
+	assert_non_null(p);
+	memset(out, 0, sizeof(*out));
+	p->c = config;
+	p->out = out;
+	pair_seed = config->seed;
+	pair_init(p);
+	while (p->done < config->messages) {
+		step(p);
+		p->events++;
+		if (config->check_every && p->events % config->check_every == 0) {
+			rel_tx_check(&p->tx);
+			rel_rx_check(&p->rx);
+		}
+		if ((p->events & 255) == 0)
+			out->max_memory = u64_max(out->max_memory, rel_tx_memory_bytes(&p->tx));
+		FAIL_IF(p, config->limit_ns && p->now - START_NS > config->limit_ns);
+	}
+	FAIL_IF(p, rel_tx_inflight_all(&p->tx) != 0);
+	rel_tx_check(&p->tx);
+	out->done_ns = p->now - START_NS;
+	out->tx = p->tx.stats;
+	out->rx = p->rx.stats;
+	pair_fini(p);
+	free(p);
+}

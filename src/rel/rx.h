@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The receiver of one connection: when an ACK is due, and what is in it. The packet
+ * bitmaps are the owner's (fabrics set bits in them at any time); the owner hands copies of
+ * words over when asked, and windows are encoded from those.
+ *
+ * Data arrived (any time):
+ *	rel_rx_arrived(total packets so far)
+ *	for each message with new bits: rel_rx_dirty(), then, to learn of completion,
+ *		while (rel_rx_want_cum(rx, message, &want) && rel_rx_feed(..., words of want))
+ *			;
+ *
+ * An ACK (rel_rx_ack_due): channel facts first, then words, so that a hole in a window is
+ * one that was still there after the channel's newest PSN: what the sender's proof stands on.
+ *	rel_rx_ack_begin(rx, now, write_below, facts, n, buf, cap)
+ *	while (rel_rx_scan(rx, &want))
+ *		rel_rx_feed(rx, want.message, want.first_word, words, want.nwords)
+ *	len = rel_rx_ack_end(rx)
+ *
+ * What the scan asks for:
+ *	look    what lies beyond the highest packet of dirty messages, and a slice that rotates
+ *	        over everything with holes within RTT / 64: compared with what was known, so
+ *	        that changes are found without searching all of a long message for each ACK
+ *	tell    each change three times: in the first ACK after it was found, in a later one,
+ *	        and RTT / 8 on, when the sender's reorder window is over and a hole proves loss
+ *	cursor  a smaller slice that rotates over everything from the first hole on
+ * Then what is whole is repeated by a few windows, in case ACKs were lost for long.
+ *
+ * Messages below the highest one seen are reported up to their end or capacity, so that a
+ * wholly lost message shows as a hole; the highest one up to its highest packet seen.
+ *
+ * Rate: an ACK at once after a pause, then at most REL_ACKS_PER_RTT an RTT or one for
+ * REL_RX_ACK_PKTS packets, whichever is more (up to four times and twice as many while ACKs
+ * have no room for all that is to be told), never above ack_bps; after the last arrival
+ * it is repeated twice, then the sender has to ask (probe).
+ */
+#ifndef SDR_REL_RX_H
+#define SDR_REL_RX_H
+
+#include "base/alloc.h"
+#include "rel/tx.h"
+#include "wire/ack.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REL_RX_ACK_PKTS 256u
+#define REL_RX_ACK_SPANS 64u		  /* ... or so many changes apart (small messages) */
+#define REL_RX_ACK_BYTES 1150u		  /* a body that fits any path; cap may be smaller */
+#define REL_RX_ACK_MIN_BYTES 256u	  /* plus WIRE_ACK_CHANNEL_MAX_BYTES a channel */
+#define REL_RX_ACK_GAP_NS UINT64_C(20000) /* least, but for REL_RX_ACK_PKTS packets */
+#define REL_RX_WANT_WORDS 256u		  /* at most, by one rel_rx_scan() or rel_rx_want_cum() */
+#define REL_RX_TELL_WORDS 1024u		  /* bitmap words that an ACK encodes, at most */
+#define REL_RX_LOOK_WORDS 16384u	  /* ... and that it looks at */
+#define REL_RX_SPANS 4096u		  /* changes remembered; beyond it the cursor finds them */
+#define REL_RX_TELLS 3u			  /* ACKs that tell a change */
+
+/* A channel as the owner saw it just before the words; counts since the start. */
+struct rel_channel_fact {
+	uint8_t id;
+	bool psn_valid;
+	uint32_t newest_psn; /* 24 bits: newest data packet, duplicates too */
+	uint64_t age_ns;     /* since it arrived */
+	uint64_t received;   /* distinct data packets */
+	uint64_t duplicates; /* verified, but not new; those of finished messages too */
+	uint64_t ce;
+	uint64_t host_drops;
+};
+
+struct rel_rx_want {
+	uint32_t message;
+	uint32_t first_word; /* packet first_word * 64 is bit 0 of words[0] */
+	uint32_t nwords;
+};
+
+struct rel_rx_params {
+	uint64_t rtt_ns;  /* first guess; 0 = 4 ms */
+	uint64_t ack_bps; /* what ACKs may use: 1 % of the line; 0 = no limit */
+};
+
+struct rel_rx_stats {
+	uint64_t acks;
+	uint64_t ack_bytes;
+	uint64_t full_acks; /* that had no room for all that was to be told */
+	uint64_t looked_words;
+	uint64_t told_words;
+	uint64_t lost_spans; /* changes that were too many to remember */
+};
+
+struct rel_rx_msg;
+
+/* Words that changed. */
+struct rel_rx_span {
+	uint32_t message, first_word, nwords;
+	uint64_t at_ns;
+};
+
+/* Who asked for words. */
+enum rel_rx_pass {
+	REL_RX_TELL_1, /* the spans' stages, in this order */
+	REL_RX_TELL_2,
+	REL_RX_TELL_3,
+	REL_RX_CURSOR,
+	REL_RX_LOOK_DIRTY,
+	REL_RX_LOOK_ROUND,
+};
+
+/* A place in the rotation over messages with holes. */
+struct rel_rx_place {
+	struct rel_rx_msg *msg; /* NULL: a new round begins */
+	uint32_t word;
+};
+
+/*
+ * Invariants (rel_rx_check): (1) messages lie in serial order; (2) cum <= hi <= npkts;
+ * (3) no message after top_message has a packet seen, and top is the last open one that is
+ * not after it; (4) places name an open message or none; (5) spans at positions below
+ * stage[i] were told more than i times: stage[2] <= stage[1] <= stage[0] <= span_tail, and
+ * at most REL_RX_SPANS are kept; (6) known bits are a subset of the owner's.
+ */
+struct rel_rx {
+	struct sdr_alloc alloc;
+	struct rel_rx_params params;
+	struct rel_rx_stats stats;
+	struct rel_rx_msg *slot[REL_OPEN_SPAN];
+	struct rel_rx_msg *oldest, *newest;
+	struct rel_rx_msg *top;
+	struct rel_rx_msg *dirty, **dirty_end; /* first in, first looked at */
+	uint32_t ndirty;
+	uint32_t top_message; /* highest of which a packet was seen */
+	bool any_seen, any_opened;
+	uint32_t last_opened;
+	uint32_t nopen;
+	uint64_t now_ns; /* the latest that we were told */
+	/* When. */
+	uint64_t arrived, acked_arrived; /* packets so far; at the last ACK */
+	uint64_t last_ack_ns;
+	uint64_t gap_ns; /* that ack_bps asks for after the last ACK */
+	uint32_t repeats_left;
+	bool any_acked, kicked;
+	/* Changes to tell: a ring of REL_RX_SPANS. */
+	struct rel_rx_span *span;
+	uint64_t span_tail, stage[REL_RX_TELLS];
+	/* The rotations. */
+	struct rel_rx_place round, cursor;
+	uint32_t round_words, last_round_words; /* of this round so far; of the whole last one */
+	struct rel_rx_msg *prefix;		/* of what is whole; NULL: start at top */
+	uint32_t prefix_at;			/* its next window ends here */
+	/* The ACK being built. */
+	struct wire_ack_enc enc;
+	const struct rel_channel_fact *facts; /* the caller's, from begin to end */
+	unsigned int nfacts;
+	bool building, full, after_pause;
+	unsigned int passes_done;
+	bool pass_begun;
+	uint32_t cursor_to, cursor_end, regions_left; /* of the cursor's region: asked so far */
+	bool cursor_first, cursor_moved;
+	uint32_t dirty_left, look_left, tell_left, cursor_left, skip_left; /* words */
+	uint32_t dirty_word;		  /* how far the look at a dirty message is */
+	uint64_t stage_end;		  /* of the telling pass under way */
+	uint64_t stage_was[REL_RX_TELLS]; /* when the ACK began */
+	enum rel_rx_pass asked_by;
+	struct rel_rx_want asked; /* nwords 0: answered */
+};
+
+/* 0 or -ENOMEM. */
+int rel_rx_init(struct rel_rx *rx, const struct rel_rx_params *params,
+		const struct sdr_alloc *alloc);
+void rel_rx_fini(struct rel_rx *rx);
+
+/*
+ * A receive was granted as `message` with room for npkts packets, after those opened
+ * before it. 0, -EINVAL, -EAGAIN, -ENOMEM as rel_tx_open.
+ */
+int rel_rx_open(struct rel_rx *rx, uint32_t message, uint32_t npkts);
+/* The end became known: the message has npkts packets (1 .. capacity; else -EINVAL). */
+int rel_rx_end(struct rel_rx *rx, uint32_t message, uint32_t npkts);
+/* The end is known and all packets below it are in (found by rel_rx_feed). */
+bool rel_rx_complete(const struct rel_rx *rx, uint32_t message);
+/* Packets in from the start without a hole, as far as fed. */
+uint32_t rel_rx_cum(const struct rel_rx *rx, uint32_t message);
+/* Highest packet seen plus one, as far as fed. */
+uint32_t rel_rx_high(const struct rel_rx *rx, uint32_t message);
+/* Done (the owner's write_below or done bits cover it) or cancelled. */
+void rel_rx_close(struct rel_rx *rx, uint32_t message);
+
+/* Data packets (duplicates and late ones too) that came on all channels since the start. */
+void rel_rx_arrived(struct rel_rx *rx, uint64_t total_pkts, uint64_t now_ns);
+/* Bits of this message were set since the last time. */
+void rel_rx_dirty(struct rel_rx *rx, uint32_t message);
+/*
+ * Words of a message's packet bitmap: bit 0 of words[0] is packet first_word * 64. Bits at
+ * or beyond the end are ignored, words too. Any words may be fed at any time; inside an
+ * ACK, those last asked for are encoded. True: the packets from the start reach the end of
+ * what was fed, so feeding what follows may move rel_rx_cum() further.
+ */
+bool rel_rx_feed(struct rel_rx *rx, uint32_t message, uint32_t first_word, const uint64_t *words,
+		 uint32_t nwords);
+/* The words from rel_rx_cum() on; false: unknown, complete, or all below capacity is in. */
+bool rel_rx_want_cum(const struct rel_rx *rx, uint32_t message, struct rel_rx_want *want);
+
+void rel_rx_set_rtt(struct rel_rx *rx, uint64_t rtt_ns);
+/* An ACK is wanted soon whatever arrived (asked for by the peer, message finished ...). */
+void rel_rx_kick(struct rel_rx *rx);
+/* When an ACK is due; UINT64_MAX: none is. Due if this is not after now. */
+uint64_t rel_rx_ack_deadline(const struct rel_rx *rx, uint64_t now_ns);
+static inline bool rel_rx_ack_due(const struct rel_rx *rx, uint64_t now_ns)
+{
+	return rel_rx_ack_deadline(rx, now_ns) <= now_ns;
+}
+
+/*
+ * Begins an ACK of at most min(cap, REL_RX_ACK_BYTES) bytes in buf, which must stay till
+ * the end, as must facts. 0, or -ENOSPC: less than REL_RX_ACK_MIN_BYTES and the channels.
+ */
+int rel_rx_ack_begin(struct rel_rx *rx, uint64_t now_ns, uint32_t write_below,
+		     const struct rel_channel_fact *facts, unsigned int nfacts, uint8_t *buf,
+		     size_t cap);
+/* Which words to feed next; false: that's all. */
+bool rel_rx_scan(struct rel_rx *rx, struct rel_rx_want *want);
+/* The body's length. */
+int rel_rx_ack_end(struct rel_rx *rx);
+/* Bytes of memory held now, for limits and tests. */
+size_t rel_rx_memory_bytes(const struct rel_rx *rx);
+void rel_rx_check(const struct rel_rx *rx);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sender of one connection.
+ *
+ *	rel_tx_open        a message is granted and ready
+ *	rel_tx_next        what should be sent now: lost packets first, then new ones
+ *	rel_tx_sent        ... what of it the fabric took, on which channel
+ *	rel_tx_ack         an ACK's body: marks, declares losses, reports facts for cc/
+ *	rel_tx_deadline    when rel_tx_timer() wants to be called
+ *	rel_tx_timer       time passed: may declare losses, may ask for one probe packet
+ *	rel_tx_close       a message is done or cancelled: forgets it
+ *
+ * A packet is in one of four states; the edges name what moves it:
+ *
+ *	unsent -> outstanding   rel_tx_sent
+ *	outstanding -> acked    rel_tx_ack, a received run
+ *	outstanding -> lost     rel_tx_ack, a hole with proof (sr-nack, gbn); rel_tx_timer
+ *	lost -> outstanding     rel_tx_sent of a resend
+ *	lost -> acked           rel_tx_ack: the loss was declared wrongly (spurious)
+ *
+ * Proof that a packet is lost, RACK style, per channel: an ACK shows it as a hole, and
+ * the same ACK says that its channel delivered a later packet, sent the reorder window
+ * later or delivered that long before the ACK was made; and at least a minimum RTT passed since it
+ *was last sent, so no packet is sent twice within an RTT. The timer, too, needs an ACK that is
+ *newer than the packet's round trip: it never fires into silence. Reordering, and paths of unequal
+ *delay, are therefore not loss. The reorder window grows (up to the RTT) to what a wrongly declared
+ *loss shows, and decays by an eighth each 16 RTTs.
+ *
+ * No ACK for an RTO: *stalled*. Nothing is declared lost and nothing is offered; one
+ * probe at a time goes out with backoff to 1 s; the first ACK ends it. A timer call that
+ * comes an RTT late restarts the loss timers: a paused process does not blame the path.
+ *
+ * In flight is the number of outstanding packets by the channel of their last
+ * transmission, plus Go-Back-N's repeats of packets that are already acknowledged until
+ * the channel delivered a later one. It is 0 when no message is open.
+ *
+ * Cost: O(1) words per packet sent or acknowledged. Memory: pages of REL_PAGE_PKTS
+ * packets, allocated at first transmission and freed once all are acknowledged; a hash
+ * entry for each resent packet; a log entry for each train in flight.
+ */
+#ifndef SDR_REL_TX_H
+#define SDR_REL_TX_H
+
+#include "base/alloc.h"
+#include "rel/rtt.h"
+#include "rel/scheme.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REL_UNIT 64u	    /* packets in an aligned unit: a bitmap word */
+#define REL_PAGE_PKTS 4096u /* packets in a page of state */
+#define REL_MAX_OPEN 1024u  /* messages open at a time ... */
+#define REL_OPEN_SPAN 2048u /* ... within this span of numbers (a write uses two) */
+#define REL_MAX_CHANNELS 16u
+#define REL_REORDER_MIN_NS UINT64_C(200000)
+#define REL_PROBE_MAX_NS UINT64_C(1000000000)
+
+struct rel_range {
+	uint32_t message;
+	uint32_t first; /* packet index */
+	uint32_t count; /* 1 .. REL_UNIT, within one unit */
+	bool resend;	/* these packets were offered and sent before */
+	bool probe;	/* goes out whatever the congestion window says; not cut */
+};
+
+/* What an ACK (or a timer) brought, for one channel. Counts are since the last report. */
+struct rel_channel_result {
+	bool fresh;		 /* this ACK has a newer newest PSN of this channel */
+	uint64_t delivered_pkts; /* arrived at the receiver, duplicates too */
+	uint64_t acked_pkts;	 /* newly acknowledged, last sent on this channel */
+	uint64_t lost_pkts;	 /* newly declared lost */
+	uint64_t spurious_pkts;	 /* declared lost earlier, but they had arrived */
+	uint64_t ce_pkts;
+	uint64_t host_drops;
+	uint64_t rtt_sample_ns;	 /* 0: none */
+	uint64_t newest_sent_ns; /* when the newest packet that it delivered was sent */
+	/* Delivery rate sample as BBR's, 0 interval: none. From the send of the newest
+	 * delivered train: what was delivered since, over the longer of the two intervals
+	 * (between sends, between arrivals). */
+	uint64_t rate_pkts;
+	uint64_t rate_interval_ns;
+	uint64_t prior_delivered_pkts; /* delivered when that train was sent */
+	uint64_t total_delivered_pkts; /* delivered now */
+	bool app_limited;	       /* there was nothing to send when that train was sent */
+};
+
+struct rel_ack_result {
+	uint64_t acked_pkts;
+	uint64_t lost_pkts;
+	uint64_t spurious_pkts;
+	uint64_t rtt_sample_ns; /* smallest of the channels', 0: none */
+	uint32_t write_below;	/* the ACK's own, for the owner */
+	struct rel_channel_result ch[REL_MAX_CHANNELS];
+};
+
+struct rel_tx_params {
+	struct rel_params scheme;
+	uint32_t channels;   /* 1 .. REL_MAX_CHANNELS */
+	uint64_t max_ack_ns; /* longest the receiver holds an ACK; 0 = 1/16 of the RTT */
+};
+
+/* Since init; they only rise. */
+struct rel_tx_stats {
+	uint64_t sent_pkts;   /* all transmissions */
+	uint64_t resent_pkts; /* of them, not the first of their packet; probes too */
+	uint64_t probes;
+	uint64_t acked_pkts;	/* distinct */
+	uint64_t lost_pkts;	/* declared */
+	uint64_t timeout_pkts;	/* of them, by timer */
+	uint64_t spurious_pkts; /* of them, wrongly */
+	uint64_t rewinds;	/* gbn */
+	uint64_t stalls;
+	uint64_t late_ticks; /* timer restarts after a pause */
+	uint64_t acks;	     /* valid */
+	uint64_t bad_acks;
+	uint64_t lies; /* facts about packets that were never sent: ignored */
+};
+
+struct rel_msg;
+struct rel_page;
+struct rel_train;
+struct rel_exc;
+struct rel_lost;
+
+/* A growing ring of fixed-size elements; positions only rise. */
+struct rel_ring {
+	void *slot;
+	uint64_t head, tail; /* elements [head, tail) are in; slot = position mod cap */
+	uint32_t cap;	     /* power of two or 0 */
+	uint32_t elem_bytes;
+};
+
+/*
+ * One channel's send log. Invariants: (1) trains lie in PSN and time order; (2) those at
+ * or below newest_psn are at positions below newest_pos; (3) inflight counts outstanding
+ * packets last sent here, extra the repeats of acknowledged ones.
+ */
+struct rel_channel {
+	struct rel_ring log; /* of struct rel_train */
+	struct rel_rtt rtt;
+	uint64_t start_psn, end_psn; /* unwrapped: first packet sent, one past the last */
+	bool sent_any;
+	uint64_t sent_pkts;
+	bool newest_valid;
+	uint64_t newest_psn; /* unwrapped: newest delivered */
+	uint64_t newest_pos; /* log position after the train that holds it */
+	uint64_t newest_sent_ns;
+	uint64_t inflight, extra;
+	uint64_t received, duplicates, ce, host_drops; /* the receiver's, merged by maxima */
+	uint64_t delivered, delivered_ns;	       /* received + duplicates, and when */
+	uint64_t first_sent_ns; /* BBR: start of the interval that a rate sample covers */
+	uint64_t app_limited_until;
+	uint64_t doubt;	     /* losses declared here that a duplicate may prove wrong */
+	uint64_t reorder_ns; /* widened reorder window; 0: the base value */
+	uint64_t reorder_since_ns;
+};
+
+/*
+ * Invariants (rel_tx_check): (1) for each channel, inflight is the number of sent,
+ * unacknowledged, not lost packets whose last record names it; (2) the hash holds exactly
+ * the packets whose exception bit is set; (3) a page has its acked count right and is
+ * absent once full; (4) nothing is acked or lost at or above a message's send position
+ * (gbn: acked may be); (5) lost bits are in the lost queue; (6) messages are in order; (7)
+ * each outstanding packet is in a train of the log.
+ */
+struct rel_tx {
+	struct sdr_alloc alloc;
+	struct rel_tx_params params;
+	struct rel_rtt rtt; /* all channels' samples */
+	struct rel_tx_stats stats;
+	struct rel_channel ch[REL_MAX_CHANNELS];
+	struct rel_msg *slot[REL_OPEN_SPAN]; /* by message mod REL_OPEN_SPAN */
+	struct rel_msg *oldest, *newest;     /* list of open messages, in order */
+	struct rel_msg *sending;	     /* first that may have something unsent */
+	uint32_t nopen;
+	bool any_opened;
+	uint32_t last_opened;
+	struct rel_page *free_pages;
+	uint32_t nfree_pages;
+	struct rel_exc *exc; /* hash of last transmissions that no unit record describes */
+	uint32_t exc_cap, nexc;
+	struct rel_ring lost; /* of struct rel_lost, oldest first */
+	uint64_t lost_now;    /* packets declared lost and not yet resent */
+	/* Clock of the loss timers. */
+	uint64_t last_ack_ns;	/* 0: none yet */
+	uint64_t busy_since_ns; /* when in flight last left 0 */
+	uint64_t last_sent_ns;
+	uint64_t timer_floor_ns; /* loss timers run from max(send time, this) ... */
+	uint64_t timer_hold_ns;	 /* ... and none expires before this */
+	uint64_t next_probe_ns;	 /* while stalled */
+	uint64_t probe_gap_ns;
+	bool stalled;
+	bool tail_probed;    /* since the last send or progress */
+	bool late_restarted; /* since the last ACK */
+};
+
+/* 0, -EINVAL (channels out of range) or -ENOMEM. The struct stays in place. */
+int rel_tx_init(struct rel_tx *tx, const struct rel_tx_params *params,
+		const struct sdr_alloc *alloc);
+void rel_tx_fini(struct rel_tx *tx);
+
+/*
+ * Opens a message of npkts packets, after those opened before it (serial order). 0;
+ * -EINVAL: npkts is 0 or the number does not come after the last one; -EAGAIN: too many
+ * are open, or it is REL_OPEN_SPAN or more ahead of one; -ENOMEM.
+ */
+int rel_tx_open(struct rel_tx *tx, uint32_t message, uint32_t npkts);
+/* Forgets it, and settles what of it is in flight. Unknown numbers are ignored. */
+void rel_tx_close(struct rel_tx *tx, uint32_t message);
+/* Closes all open messages before `message` (cumulative done). */
+void rel_tx_close_below(struct rel_tx *tx, uint32_t message);
+bool rel_tx_is_open(const struct rel_tx *tx, uint32_t message);
+/* All of the message's packets are acknowledged. */
+bool rel_tx_is_acked(const struct rel_tx *tx, uint32_t message);
+
+/*
+ * What to send now, at most max_pkts packets: 1 and *out; 0: nothing (all is sent, or
+ * stalled); -ENOMEM: nothing could be reserved, try later. Changes no record: follow it
+ * with one rel_tx_sent(), or with nothing if the fabric took nothing.
+ */
+int rel_tx_next(struct rel_tx *tx, uint64_t now_ns, uint32_t max_pkts, struct rel_range *out);
+/*
+ * The fabric took sent->count packets (as offered or fewer, from the front), as PSNs
+ * first_psn24 and following on channel. Also after a probe. Cannot fail.
+ */
+void rel_tx_sent(struct rel_tx *tx, const struct rel_range *sent, uint32_t channel,
+		 uint32_t first_psn24, uint64_t now_ns);
+/*
+ * Packets that no message of ours tracks (parity): in flight until the channel delivers a
+ * later one. count is 1 .. REL_UNIT. 0 or -ENOMEM (they are then in no account).
+ */
+int rel_tx_sent_untracked(struct rel_tx *tx, uint32_t count, uint32_t channel, uint32_t first_psn24,
+			  uint64_t now_ns);
+/* Something could be sent now if the congestion window lets it. */
+bool rel_tx_pending(const struct rel_tx *tx);
+
+/*
+ * An ACK's body (without the control message's header). 0 and *out filled; -EMSGSIZE or
+ * -EBADMSG and nothing changed. Old, repeated and reordered ACKs do no harm.
+ */
+int rel_tx_ack(struct rel_tx *tx, const uint8_t *body, size_t len, uint64_t now_ns,
+	       struct rel_ack_result *out);
+
+/* When rel_tx_timer() should be called next; UINT64_MAX: no need. */
+uint64_t rel_tx_deadline(const struct rel_tx *tx);
+/*
+ * Call at the deadline or whenever (after sockets were read dry). *lost, if not NULL, is
+ * filled as by rel_tx_ack (losses that the timer declared; all else 0). 1 and *probe: send
+ * this packet now, past any window, then rel_tx_sent(); 0: nothing to send for it.
+ */
+int rel_tx_timer(struct rel_tx *tx, uint64_t now_ns, struct rel_range *probe,
+		 struct rel_ack_result *lost);
+/* No ACK for an RTO. */
+bool rel_tx_stalled(const struct rel_tx *tx);
+
+/* Packets in flight on a channel, and on all. */
+uint64_t rel_tx_inflight(const struct rel_tx *tx, uint32_t channel);
+uint64_t rel_tx_inflight_all(const struct rel_tx *tx);
+uint64_t rel_tx_rto_ns(const struct rel_tx *tx);
+uint64_t rel_tx_reorder_ns(const struct rel_tx *tx, uint32_t channel);
+/*
+ * A round-trip sample of a channel from elsewhere (PING/PONG, less the other end's hold).
+ * Give one for each channel before its first packet: until it has a sample of any kind, a
+ * channel's RTO is 1 s (RFC 8961), whatever the others' are.
+ */
+void rel_tx_rtt_sample(struct rel_tx *tx, uint32_t channel, uint64_t sample_ns, uint64_t now_ns);
+/* Bytes of memory held now, for limits and tests. */
+size_t rel_tx_memory_bytes(const struct rel_tx *tx);
+/* Asserts the invariants; O(everything), for tests. */
+void rel_tx_check(const struct rel_tx *tx);
+
+#endif

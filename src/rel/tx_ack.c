@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an ACK says to the sender. Channel facts first: they date the ACK; then windows:
+ * received runs mark, holes are judged against those dates. See tx.h.
+ */
+#include "rel/tx_priv.h"
+#include "wire/ack.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What one ACK proves, per channel. */
+struct ack_view {
+	uint64_t now_ns;
+	/* When the newest packet was sent that the channel had delivered; 0: not told. */
+	uint64_t newest_sent_ns[REL_MAX_CHANNELS];
+	/* A hole last sent at or before this is lost; 0: no proof. */
+	uint64_t lost_before_ns[REL_MAX_CHANNELS];
+	uint64_t overdue_ns[REL_MAX_CHANNELS]; /* the same, but for the reorder window */
+	/* Losses that were none: how far later packets had overtaken them; 0: none. */
+	uint64_t overtaken_ns[REL_MAX_CHANNELS];
+	/* gbn: the earliest proven hole. */
+	struct rel_msg *hole_msg;
+	uint32_t hole;
+	struct rel_ack_result *out;
+};
+
+/* The log position after the last train that starts at or before psn. */
+static uint64_t log_after(const struct rel_channel *ch, uint64_t psn)
+{
+	uint64_t low = ch->log.head, high = ch->log.tail;
+	while (low < high) {
+		uint64_t mid = low + (high - low) / 2;
+		if (rel_train_at(ch, mid)->psn <= psn)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* The delivery rate since the train was sent, as in draft-cardwell-iccrg-bbr. */
+static void rate_sample(struct rel_channel *ch, const struct rel_train *train,
+			struct rel_channel_result *out)
+{
+	uint64_t send_ns = train->sent_ns - train->first_sent_ns;
+	uint64_t ack_ns = u64_sub_floor(ch->delivered_ns, train->delivered_ns);
+	ch->first_sent_ns = train->sent_ns;
+	out->rate_pkts = ch->delivered - train->delivered;
+	out->rate_interval_ns = u64_max(send_ns, ack_ns);
+	out->prior_delivered_pkts = train->delivered;
+	out->app_limited = train->app_limited;
+}
+
+/* The channel delivered a newer packet than ever before. */
+static void newest_advance(struct rel_tx *tx, struct rel_channel *ch, uint64_t psn, uint32_t age_ns,
+			   uint64_t now_ns, struct rel_channel_result *out)
+{
+	uint64_t pos = ch->newest_pos > ch->log.head ? ch->newest_pos : ch->log.head;
+	const struct rel_train *train = NULL;
+	for (; pos < ch->log.tail && rel_train_at(ch, pos)->psn <= psn; pos++) {
+		struct rel_train *passed = rel_train_at(ch, pos);
+		ch->extra -= passed->extra;
+		passed->extra = 0;
+		train = passed;
+	}
+	ch->newest_valid = true;
+	ch->newest_psn = psn;
+	ch->newest_pos = pos;
+	out->fresh = true;
+	if (!train)
+		return;
+	ch->newest_sent_ns = train->sent_ns;
+	uint64_t arrived_ns = age_ns == UINT32_MAX ? 0 : u64_sub_floor(now_ns, age_ns);
+	if (arrived_ns > ch->delivered_ns)
+		ch->delivered_ns = arrived_ns;
+	rate_sample(ch, train, out);
+	if (psn >= train->psn + train->n || arrived_ns <= train->sent_ns)
+		return;
+	out->rtt_sample_ns = arrived_ns - train->sent_ns;
+	rel_rtt_sample(&ch->rtt, out->rtt_sample_ns, now_ns);
+	rel_rtt_sample(&tx->rtt, out->rtt_sample_ns, now_ns);
+}
+
+static uint64_t merge(uint64_t *known, uint64_t told)
+{
+	uint64_t more = u64_sub_floor(told, *known);
+	*known += more;
+	return more;
+}
+
+static void widen(struct rel_tx *tx, struct rel_channel *ch, uint64_t overtaken_ns, uint64_t now_ns)
+{
+	uint64_t smoothed = rel_channel_rtt(tx, ch)->smoothed_ns;
+	uint64_t most = u64_max(smoothed, REL_REORDER_MIN_NS);
+	ch->reorder_ns = u64_max(ch->reorder_ns, u64_min(overtaken_ns, most));
+	ch->reorder_since_ns = now_ns;
+}
+
+static void narrow(struct rel_tx *tx, struct rel_channel *ch, uint64_t now_ns)
+{
+	uint64_t smoothed = rel_channel_rtt(tx, ch)->smoothed_ns;
+	if (ch->reorder_ns && now_ns - ch->reorder_since_ns > 16 * smoothed) {
+		ch->reorder_ns -= ch->reorder_ns / 8;
+		ch->reorder_since_ns = now_ns;
+		ch->doubt = 0;
+		if (ch->reorder_ns <= u64_max(REL_REORDER_MIN_NS, smoothed / 16))
+			ch->reorder_ns = 0;
+	}
+}
+
+static void overtaken(struct ack_view *view, uint32_t channel, uint64_t sent_ns)
+{
+	uint64_t by = u64_sub_floor(view->newest_sent_ns[channel], sent_ns);
+	view->overtaken_ns[channel] = u64_max(view->overtaken_ns[channel], u64_max(by, 1));
+	view->out->spurious_pkts++;
+	view->out->ch[channel].spurious_pkts++;
+}
+
+/* Duplicates where resends are about: so many losses may have been declared wrongly. */
+static void note_duplicates(const struct rel_tx *tx, struct rel_channel *ch, uint64_t duplicates,
+			    struct ack_view *view)
+{
+	uint64_t wrong = u64_min(duplicates, ch->doubt);
+	ch->doubt -= wrong;
+	if (wrong)
+		view->overtaken_ns[ch - tx->ch] = 2 * rel_reorder_window_ns(tx, ch);
+}
+
+static void channel_fact(struct rel_tx *tx, const struct wire_ack_channel *fact,
+			 struct ack_view *view)
+{
+	struct rel_channel *ch = &tx->ch[fact->id];
+	struct rel_channel_result *out = &view->out->ch[fact->id];
+	if (fact->received > ch->sent_pkts) {
+		tx->stats.lies++;
+		return;
+	}
+	uint64_t fresh = merge(&ch->received, fact->received);
+	uint64_t duplicates = merge(&ch->duplicates, fact->duplicates);
+	out->delivered_pkts += fresh + duplicates;
+	out->ce_pkts += merge(&ch->ce, fact->ce);
+	out->host_drops += merge(&ch->host_drops, fact->host_drops);
+	ch->delivered += fresh + duplicates;
+	out->total_delivered_pkts = ch->delivered;
+	note_duplicates(tx, ch, duplicates, view);
+	if (!(fact->flags & WIRE_ACK_PSN_VALID))
+		return;
+	uint64_t back = (ch->end_psn - 1 - fact->newest_psn) & 0xffffff;
+	if (!ch->sent_any || back >= ch->end_psn - ch->start_psn) {
+		tx->stats.lies++;
+		return;
+	}
+	uint64_t psn = ch->end_psn - 1 - back;
+	uint64_t sent_ns = 0;
+	if (!ch->newest_valid || psn > ch->newest_psn)
+		newest_advance(tx, ch, psn, fact->age_ns, view->now_ns, out);
+	if (psn == ch->newest_psn) {
+		sent_ns = ch->newest_sent_ns;
+	} else {
+		uint64_t pos = log_after(ch, psn);
+		if (pos > ch->log.head)
+			sent_ns = rel_train_at(ch, pos - 1)->sent_ns;
+	}
+	out->newest_sent_ns = ch->newest_sent_ns;
+	if (sent_ns > view->newest_sent_ns[fact->id]) {
+		view->newest_sent_ns[fact->id] = sent_ns;
+		view->overdue_ns[fact->id] = sent_ns + fact->age_ns;
+	}
+}
+
+/*
+ * A packet sent before the newest one is late by the time between their sends, and by the
+ * newest one's age on top: it was still missing so long after.
+ */
+static void make_proof(const struct rel_tx *tx, struct ack_view *view)
+{
+	for (uint32_t i = 0; i < tx->params.channels; i++) {
+		const struct rel_channel *ch = &tx->ch[i];
+		if (!tx->params.scheme.nack || !view->newest_sent_ns[i])
+			continue;
+		uint64_t min_rtt = u64_max(rel_rtt_min_ns(rel_channel_rtt(tx, ch)), 1);
+		uint64_t by_time =
+			u64_sub_floor(view->overdue_ns[i], rel_reorder_window_ns(tx, ch));
+		uint64_t by_age = u64_sub_floor(view->now_ns, min_rtt);
+		view->lost_before_ns[i] =
+			u64_min(view->newest_sent_ns[i] - 1, u64_min(by_time, by_age));
+	}
+}
+
+/* A resent packet is acknowledged: had its resend arrived at all by then? */
+static void judge_resend(const struct rel_tx *tx, const struct rel_last *last,
+			 struct ack_view *view)
+{
+	if (last->lost_on == REL_NO_CHANNEL)
+		return;
+	uint64_t newest = view->newest_sent_ns[last->channel];
+	uint64_t smoothed = rel_channel_rtt(tx, &tx->ch[last->channel])->smoothed_ns;
+	/* The margin: words are read a little after the channel's facts. */
+	uint64_t margin = u64_max(REL_REORDER_MIN_NS, smoothed / 16);
+	if (!newest || last->sent_ns <= newest + margin)
+		return;
+	overtaken(view, last->lost_on, last->lost_sent_ns);
+}
+
+static void attribute_acked(struct rel_tx *tx, const struct rel_word *w, uint64_t live,
+			    struct ack_view *view)
+{
+	uint64_t exc = w->page->exc[w->at] & live;
+	uint64_t plain = live & ~exc;
+	if (plain)
+		view->out->ch[w->page->unit[w->at].channel].acked_pkts +=
+			(uint64_t)__builtin_popcountll(plain);
+	for (; exc; exc &= exc - 1) {
+		struct rel_last last = rel_last_of(tx, w, (unsigned int)__builtin_ctzll(exc));
+		view->out->ch[last.channel].acked_pkts++;
+		judge_resend(tx, &last, view);
+	}
+}
+
+static void attribute_spurious(struct rel_tx *tx, const struct rel_word *w, uint64_t lost,
+			       struct ack_view *view)
+{
+	for (uint64_t rest = lost; rest; rest &= rest - 1) {
+		struct rel_last last = rel_last_of(tx, w, (unsigned int)__builtin_ctzll(rest));
+		overtaken(view, last.channel, last.sent_ns);
+	}
+	tx->lost_now -= (uint64_t)__builtin_popcountll(lost);
+}
+
+/* Received bits of one word. */
+static void mark_word(struct rel_tx *tx, struct rel_word *w, uint64_t bits, struct ack_view *view)
+{
+	struct rel_msg *msg = w->msg;
+	uint64_t fresh = bits & ~w->page->acked[w->at];
+	if (!fresh)
+		return;
+	uint64_t lost = fresh & w->page->lost[w->at];
+	uint64_t live = fresh & rel_outstanding(w);
+	uint32_t n = (uint32_t)__builtin_popcountll(fresh);
+	if (lost)
+		attribute_spurious(tx, w, lost, view);
+	attribute_acked(tx, w, live, view);
+	rel_detach(tx, w, fresh);
+	w->page->lost[w->at] &= ~lost;
+	w->page->acked[w->at] |= fresh;
+	w->page->nacked += n;
+	msg->nacked += n;
+	view->out->acked_pkts += n;
+	uint32_t index = w->unit / REL_PAGE_UNITS;
+	uint32_t in_page = msg->npkts - index * REL_PAGE_PKTS;
+	if (w->page->nacked == (in_page < REL_PAGE_PKTS ? in_page : REL_PAGE_PKTS)) {
+		rel_page_release(tx, w->page);
+		msg->page[index] = &rel_page_full;
+	}
+}
+
+/* Of bits last sent on one channel at one time, or bit by bit: those proven lost. */
+static void judge_word(struct rel_tx *tx, struct rel_word *w, uint64_t bits, struct ack_view *view)
+{
+	bits &= rel_outstanding(w);
+	uint64_t lost[REL_MAX_CHANNELS] = {0};
+	uint64_t exc = w->page->exc[w->at] & bits;
+	uint64_t plain = bits & ~exc;
+	uint64_t any = 0;
+	if (plain) {
+		const struct rel_unit *u = &w->page->unit[w->at];
+		if (u->sent_ns <= view->lost_before_ns[u->channel])
+			any = lost[u->channel] = plain;
+	}
+	for (; exc; exc &= exc - 1) {
+		unsigned int bit = (unsigned int)__builtin_ctzll(exc);
+		struct rel_last last = rel_last_of(tx, w, bit);
+		if (last.sent_ns > view->lost_before_ns[last.channel])
+			continue;
+		lost[last.channel] |= UINT64_C(1) << bit;
+		any |= UINT64_C(1) << bit;
+	}
+	if (!any)
+		return;
+	if (tx->params.scheme.repair == REL_REPAIR_GBN) {
+		uint32_t packet = w->unit * REL_UNIT + (uint32_t)__builtin_ctzll(any);
+		for (uint32_t i = 0; i < tx->params.channels; i++) {
+			uint64_t n = (uint64_t)__builtin_popcountll(lost[i]);
+			view->out->ch[i].lost_pkts += n;
+			view->out->lost_pkts += n;
+			tx->stats.lost_pkts += n;
+		}
+		if (!view->hole_msg || seq32_before(w->msg->message, view->hole_msg->message) ||
+		    (w->msg == view->hole_msg && packet < view->hole)) {
+			view->hole_msg = w->msg;
+			view->hole = packet;
+		}
+		return;
+	}
+	for (uint32_t i = 0; i < tx->params.channels; i++) {
+		if (lost[i])
+			rel_declare_lost(tx, w, lost[i], i, view->out);
+	}
+}
+
+static void window_run(struct rel_tx *tx, struct rel_msg *msg, uint32_t first, uint32_t n,
+		       bool received, struct ack_view *view)
+{
+	uint64_t end = (uint64_t)first + n;
+	if (end > msg->high) {
+		if (received)
+			tx->stats.lies++;
+		end = msg->high;
+	}
+	if (first >= end)
+		return;
+	uint32_t last_unit = (uint32_t)((end - 1) / REL_UNIT);
+	for (uint32_t unit = first / REL_UNIT; unit <= last_unit; unit++) {
+		struct rel_word w;
+		if (!rel_word_get(msg, unit, &w) || w.page == &rel_page_full) {
+			unit |= REL_PAGE_UNITS - 1; /* the rest of the page too */
+			continue;
+		}
+		uint64_t bits = rel_mask_below(unit, (uint32_t)end) & ~rel_mask_below(unit, first);
+		if (received)
+			mark_word(tx, &w, bits, view);
+		else
+			judge_word(tx, &w, bits, view);
+	}
+}
+
+static void read_windows(struct rel_tx *tx, struct wire_ack *ack, struct ack_view *view)
+{
+	struct wire_window win;
+	while (wire_ack_next_window(ack, &win) > 0) {
+		struct rel_msg *msg = rel_msg_find(tx, win.message);
+		if (!msg || msg->nacked == msg->npkts)
+			continue;
+		uint32_t first, n;
+		bool received;
+		while (wire_ack_next_run(&win, &first, &n, &received) > 0)
+			window_run(tx, msg, first, n, received, view);
+	}
+}
+
+/* The connection is heard from: timers and windows move on. */
+static void heard(struct rel_tx *tx, const struct ack_view *view)
+{
+	struct rel_ack_result *out = view->out;
+	tx->stats.acks++;
+	tx->stats.acked_pkts += out->acked_pkts;
+	tx->stats.spurious_pkts += out->spurious_pkts;
+	tx->last_ack_ns = view->now_ns;
+	tx->late_restarted = false;
+	if (out->acked_pkts)
+		tx->tail_probed = false;
+	if (tx->stalled) {
+		/* What came back may have room for little: wait for the ACKs that follow. */
+		tx->stalled = false;
+		tx->timer_hold_ns = view->now_ns + tx->rtt.smoothed_ns / 2;
+	}
+	for (uint32_t i = 0; i < tx->params.channels; i++) {
+		struct rel_channel *ch = &tx->ch[i];
+		if (view->overtaken_ns[i])
+			widen(tx, ch, view->overtaken_ns[i], view->now_ns);
+		else
+			narrow(tx, ch, view->now_ns);
+		uint64_t rtt = out->ch[i].rtt_sample_ns;
+		if (rtt && (!out->rtt_sample_ns || rtt < out->rtt_sample_ns))
+			out->rtt_sample_ns = rtt;
+		rel_log_trim(tx, ch);
+	}
+}
+
+int rel_tx_ack(struct rel_tx *tx, const uint8_t *body, size_t len, uint64_t now_ns,
+	       struct rel_ack_result *out)
+{
+	struct wire_ack ack;
+	memset(out, 0, sizeof(*out));
+	int err = wire_ack_open(body, len, &ack);
+	if (err < 0) {
+		tx->stats.bad_acks++;
+		return err;
+	}
+	out->write_below = ack.write_below;
+	struct ack_view view = {.now_ns = now_ns, .out = out};
+	struct wire_ack_channel fact;
+	while (wire_ack_next_channel(&ack, &fact) > 0) {
+		if (fact.id < tx->params.channels)
+			channel_fact(tx, &fact, &view);
+		else
+			tx->stats.lies++;
+	}
+	make_proof(tx, &view);
+	read_windows(tx, &ack, &view);
+	if (view.hole_msg)
+		rel_rewind(tx, view.hole_msg, view.hole);
+	heard(tx, &view);
+	return 0;
+}
