@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cc/: congestion control of one path (host pair and channel). A window and a pacing rate
+ * out of samples; pure, in place, no memory of its own. The seam is struct cc_ops.
+ *
+ *	fixed   a provisioned line: the rate that a person gave, with a circuit breaker
+ *	        (RFC 8084) for when they were wrong
+ *	grow    finds the rate: grows until delivery stops growing or delay grows. Loss that
+ *	        does not grow with the rate is no reason to slow down.
+ *
+ * Feed each ACK's facts of the path to cc_ack() (rel's struct rel_channel_result, in
+ * bytes). Keep at most cc_window_bytes() in flight, send at cc_pacing_bps(). Probes of
+ * rel/ go past both. Knows nothing of packets' order, of which were lost, or of clocks.
+ */
+#ifndef SDR_CC_CC_H
+#define SDR_CC_CC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CC_ALLOWED "fixed (needs a rate) or grow"
+#define CC_DEFAULT "grow"
+
+struct cc_params {
+	uint64_t rate_bps;	/* fixed: the provisioned rate; grow: ignored */
+	uint64_t max_rate_bps;	/* never pace faster; 0 = no limit */
+	uint32_t payload_bytes; /* of a full packet, with headers or without: the owner's bytes */
+	uint64_t rtt_ns;	/* first guess (PING); 0 = 10 ms */
+	double breaker_loss;	/* opens above this loss; 0 = 0.5 */
+};
+
+/* What an ACK (or a loss timer) told of this path. All bytes are as the owner counts. */
+struct cc_sample {
+	uint64_t now_ns;
+	uint64_t rtt_ns;	  /* newest sample, without the ACK's delay; 0 = none */
+	uint64_t delivered_bytes; /* newly arrived at the receiver */
+	uint64_t lost_bytes;	  /* newly declared lost ... */
+	uint64_t spurious_bytes;  /* ... and declared earlier, but arrived */
+	uint64_t ce_bytes;	  /* newly marked ECN-CE */
+	uint64_t host_drops;	  /* newly dropped at the receiving host, packets */
+	uint64_t inflight_bytes;  /* on this path, after this sample */
+	/* Delivery rate sample; interval 0 = none. */
+	uint64_t rate_bytes;
+	uint64_t rate_interval_ns;
+	uint64_t prior_delivered_bytes; /* total delivered when the newest packet was sent */
+	uint64_t total_delivered_bytes; /* total delivered now */
+	bool app_limited;		/* nothing to send when that packet was sent */
+};
+
+enum cc_breaker_state {
+	CC_BREAKER_CLOSED = 0,
+	CC_BREAKER_OPEN = 1, /* stop: the path can't carry this; stays so until cc_init */
+};
+
+/*
+ * Loss over intervals of max(1 s, 4 RTT); opens after 10 in a row above the limit.
+ * Invariant: bad <= CC_BREAKER_INTERVALS.
+ */
+#define CC_BREAKER_INTERVALS 10u
+struct cc_breaker {
+	double limit;
+	uint64_t start_ns;
+	uint64_t delivered_bytes, lost_bytes;
+	uint32_t bad;
+	enum cc_breaker_state state;
+};
+
+struct cc_fixed {
+	uint64_t rate_bps;
+	uint64_t srtt_ns;
+};
+
+/* Windowed maximum of the delivery rate by rounds (Kathleen Nichols' filter). */
+struct cc_max {
+	struct {
+		uint64_t value;
+		uint64_t round;
+	} best[3];
+};
+
+#define CC_ROUND_MIN_NS UINT64_C(2000000)
+
+enum cc_grow_state {
+	CC_GROW_STARTUP,
+	CC_GROW_DRAIN,
+	CC_GROW_HOLD,
+};
+
+/*
+ * Invariants: (1) state only moves as the table in grow.c says; (2) min_rtt_ns is 0 or not
+ * above any sample of the last 10 s; (3) cwnd_bytes is at least the initial window.
+ */
+struct cc_grow {
+	enum cc_grow_state state;
+	struct cc_max bw;    /* bit/s, by rounds */
+	uint64_t cwnd_bytes; /* startup's */
+	uint64_t srtt_ns;
+	uint64_t min_rtt_ns, min_rtt_seen_ns;
+	uint64_t aged_min_ns; /* least RTT since min_rtt was last seen */
+	/* A round: a round trip's worth of delivery, and at least CC_ROUND_MIN_NS. */
+	uint64_t round;
+	uint64_t round_start_ns;
+	uint64_t round_start_bytes; /* total delivered then */
+	uint64_t round_end_bytes;   /* a packet sent after this much delivery ends it */
+	uint64_t round_min_rtt_ns;
+	uint64_t round_drops;
+	bool round_app_limited;
+	bool round_started;
+	uint64_t full_bps;
+	uint32_t full_rounds;
+	uint32_t cycle;	       /* place in the gain cycle of HOLD */
+	uint32_t delay_rounds; /* rounds in a row with a standing queue */
+	uint32_t state_rounds; /* rounds in this state */
+	uint64_t cap_bps;      /* after host drops; 0 = none */
+	uint64_t cap_until_round;
+	uint64_t reprobe_end_ns; /* small window until then, to see the minimum; 0 = none */
+};
+
+struct cc;
+
+/* Every slot is filled. */
+struct cc_ops {
+	const char *name;
+	void (*init)(struct cc *cc);
+	void (*ack)(struct cc *cc, const struct cc_sample *s);
+	uint64_t (*window_bytes)(const struct cc *cc);
+	uint64_t (*pacing_bps)(const struct cc *cc);
+	uint64_t (*bottleneck_bps)(const struct cc *cc); /* what it believes; 0 = nothing yet */
+	void (*check)(const struct cc *cc);
+};
+
+struct cc {
+	const struct cc_ops *ops;
+	struct cc_params params;
+	struct cc_breaker breaker;
+	union {
+		struct cc_fixed fixed;
+		struct cc_grow grow;
+	} u;
+};
+
+/* 0; -EINVAL: unknown name (tell the person CC_ALLOWED), fixed without a rate, payload 0. */
+int cc_init(struct cc *cc, const char *name, const struct cc_params *params);
+void cc_ack(struct cc *cc, const struct cc_sample *s);
+/* At least two packets. */
+uint64_t cc_window_bytes(const struct cc *cc);
+uint64_t cc_pacing_bps(const struct cc *cc);
+uint64_t cc_bottleneck_bps(const struct cc *cc);
+enum cc_breaker_state cc_breaker(const struct cc *cc);
+const char *cc_name(const struct cc *cc);
+void cc_check(const struct cc *cc);
+
+#endif
