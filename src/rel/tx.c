@@ -121,9 +121,14 @@ void rel_tx_close(struct rel_tx *tx, uint32_t message)
 	tx->nopen--;
 	alloc_free(&tx->alloc, msg->page);
 	alloc_free(&tx->alloc, msg);
-	if (tx->nopen)
-		return;
-	/* Nothing is left that could be lost: repeats in flight no longer matter. */
+	for (uint32_t i = 0; i < tx->params.channels; i++) {
+		if (tx->ch[i].inflight)
+			return;
+	}
+	/*
+	 * Nothing is left that could be lost: repeats in flight no longer matter, and there is
+	 * nothing to probe a stalled path with but what is to be sent next.
+	 */
 	rel_drop_extra(tx);
 	tx->stalled = false;
 }

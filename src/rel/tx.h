@@ -134,7 +134,8 @@ struct rel_ring {
 /*
  * One channel's send log. Invariants: (1) trains lie in PSN and time order; (2) those at
  * or below newest_psn are at positions below newest_pos; (3) inflight counts outstanding
- * packets last sent here, extra the repeats of acknowledged ones.
+ * packets last sent here, extra the repeats of acknowledged ones; (4) trains below
+ * expired_pos have no extra and nothing outstanding.
  */
 struct rel_channel {
 	struct rel_ring log; /* of struct rel_train */
@@ -145,6 +146,8 @@ struct rel_channel {
 	bool newest_valid;
 	uint64_t newest_psn; /* unwrapped: newest delivered */
 	uint64_t newest_pos; /* log position after the train that holds it */
+	uint64_t expired_pos; /* the timer of trains below it has run: they stay for the samples
+			       * that they give if they arrive after all */
 	uint64_t newest_sent_ns;
 	uint64_t inflight, extra;
 	uint64_t received, duplicates, ce, host_drops; /* the receiver's, merged by maxima */

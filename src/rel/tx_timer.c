@@ -44,8 +44,8 @@ void rel_train_pop(struct rel_channel *ch)
 {
 	ch->extra -= rel_train_at(ch, ch->log.head)->extra;
 	ch->log.head++;
-	if (ch->newest_pos < ch->log.head)
-		ch->newest_pos = ch->log.head;
+	ch->newest_pos = u64_max(ch->newest_pos, ch->log.head);
+	ch->expired_pos = u64_max(ch->expired_pos, ch->log.head);
 }
 
 void rel_log_trim(struct rel_tx *tx, struct rel_channel *ch)
@@ -76,10 +76,15 @@ uint64_t rel_tx_rto_ns(const struct rel_tx *tx)
 	return rto ? rto : rel_rtt_rto_ns(&tx->rtt, &tx->params.scheme) + tx->params.max_ack_ns;
 }
 
-/* When the train at the head of the log counts as lost; UINT64_MAX: not before an ACK. */
+/*
+ * When the oldest train whose timer runs counts as lost; UINT64_MAX: there is none, or not
+ * before an ACK.
+ */
 static uint64_t expiry_ns(const struct rel_tx *tx, const struct rel_channel *ch)
 {
-	const struct rel_train *train = rel_train_at(ch, ch->log.head);
+	if (ch->expired_pos == ch->log.tail)
+		return UINT64_MAX;
+	const struct rel_train *train = rel_train_at(ch, ch->expired_pos);
 	uint64_t start = u64_max(train->sent_ns, tx->timer_floor_ns);
 	uint64_t wait = channel_rto_ns(tx, ch);
 	/* Silence says nothing about a packet: an ACK must have come that could name it. */
@@ -122,10 +127,8 @@ uint64_t rel_tx_deadline(const struct rel_tx *tx)
 	if (tx->stalled)
 		return tx->next_probe_ns;
 	uint64_t first = u64_min(stall_ns(tx), tail_ns(tx));
-	for (uint32_t i = 0; i < tx->params.channels; i++) {
-		if (tx->ch[i].log.head != tx->ch[i].log.tail)
-			first = u64_min(first, expiry_ns(tx, &tx->ch[i]));
-	}
+	for (uint32_t i = 0; i < tx->params.channels; i++)
+		first = u64_min(first, expiry_ns(tx, &tx->ch[i]));
 	return first;
 }
 
@@ -215,13 +218,16 @@ static int stalled_probe(struct rel_tx *tx, uint64_t now_ns, struct rel_range *p
 	return give_probe(tx, probe);
 }
 
-/* Trains at the head of the log whose time is over. */
+/*
+ * Trains whose time is over. They stay in the log: a queue that grew faster than the RTO
+ * delivers them yet, and only then is its true round trip known.
+ */
 static void expire(struct rel_tx *tx, struct rel_channel *ch, uint64_t now_ns,
 		   struct rel_ack_result *out, struct rel_range *hole)
 {
 	uint32_t channel = (uint32_t)(ch - tx->ch);
-	while (ch->log.head != ch->log.tail && expiry_ns(tx, ch) <= now_ns) {
-		const struct rel_train *train = rel_train_at(ch, ch->log.head);
+	while (expiry_ns(tx, ch) <= now_ns) {
+		struct rel_train *train = rel_train_at(ch, ch->expired_pos);
 		struct rel_word w;
 		uint64_t live = rel_train_live(tx, ch, train, &w);
 		uint64_t n = (uint64_t)__builtin_popcountll(live);
@@ -238,8 +244,13 @@ static void expire(struct rel_tx *tx, struct rel_channel *ch, uint64_t now_ns,
 			return;
 		}
 		tx->stats.timeout_pkts += n;
-		rel_train_pop(ch);
+		ch->extra -= train->extra;
+		train->extra = 0;
+		ch->expired_pos++;
 	}
+	while (ch->log.head < ch->expired_pos &&
+	       rel_train_at(ch, ch->log.head)->sent_ns + REL_RTO_MAX_NS < now_ns)
+		rel_train_pop(ch);
 }
 
 static bool came_late(struct rel_tx *tx, uint64_t now_ns)
