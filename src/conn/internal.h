@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conn/: reliable connections, <sdr/conn.h>. Joins rel/ (what to send, what arrived) and
+ * cc/ (how much, how fast) to the SDK through <sdr/sdr.h> alone. This header holds what
+ * its files share; which file does what:
+ *
+ *   net.c        nets: progress, waiting, the thread, timers
+ *   queue.c      the completion queue and the event queue
+ *   conn.c       connections: life cycle and the one function that changes state
+ *   op.c         operations: posting, testing, cancelling, deadlines
+ *   send.c       writes: grants, what rel/ says to send, window and pacing, endings
+ *   recv.c       receives: bits to rel/, completion
+ *   ack.c        ACKs out and in, samples to cc/
+ *   alive.c      stalled, recovered, dead
+ *   close.c      CLOSE and its echo
+ *   handshake.c  TCP: frames; hs_client.c and hs_server.c its two ends
+ *   resolve.c    host names, in a thread of their own
+ *   info.c       what a connection knows
+ *
+ * It deliberately knows nothing of packets' bytes, sockets of the data path and workers.
+ * Write w is message w of the SDK's QP and receive r is its receive r (until codes pair
+ * them up). Grants, ends of messages, aborts and the done state are the SDK's.
+ *
+ * The order within a progress (net.c): sockets are read dry, then for each connection
+ * control messages, receives, ACKs, endings and grants of writes, timers, new packets.
+ */
+#ifndef SDR_CONN_INTERNAL_H
+#define SDR_CONN_INTERNAL_H
+
+#include "base/bits.h"
+#include "base/check.h"
+#include "base/heap.h"
+#include "base/units.h"
+#include "cc/cc.h"
+#include "rel/rel.h"
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sdr/conn.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define CONN_MESSAGES_DEFAULT 512u
+#define CONN_TIMEOUT_DEFAULT_NS (10 * NS_PER_S)
+#define CONN_DEAD_DEFAULT_NS (30 * NS_PER_S)
+#define CONN_COMPLETIONS_DEFAULT 65536u
+#define CONN_STALL_MIN_NS (100 * NS_PER_MS)
+#define CONN_TRAINS_MAX 32u    /* sent by one service; then received packets get a turn */
+#define CONN_RECVS_MAX 512u    /* ready receives looked at by one service */
+#define CONN_REAP_MAX 32u      /* writes behind the head whose end is looked for */
+#define CONN_HALF_OPEN_MAX 64u /* accepted TCP connections that said nothing yet */
+#define CONN_PENDING_MAX 256u  /* accepted ones that wait for UDP */
+#define CONN_HELLO_TIMEOUT_NS (5 * NS_PER_S)
+#define CONN_AGAIN_NS (50 * NS_PER_US)	  /* the device was full: look again */
+#define CONN_QUANTUM_NS (200 * NS_PER_US) /* of the rate: a train's length */
+#define CONN_BURST_NS (500 * NS_PER_US)	  /* of the rate: what an idle pacer saves up */
+#define CONN_PKT_MIN_BYTES 64u		  /* a packet costs no less */
+#define CONN_ADDRS_MAX 16u
+#define CONN_TARGET_LEN 96u
+
+/* Types of control messages that are ours (PROTOCOL: Control). */
+#define CONN_CTRL_ACK 10u
+#define CONN_CTRL_CLOSE 12u
+#define CONN_CTRL_CLOSE_ECHO 13u
+
+/* ---- operations ---- */
+
+enum op_state {
+	OP_FREE,
+	OP_POSTED, /* write: not granted; receive: posted */
+	OP_OPEN,   /* write: rel/ sends it */
+	OP_DONE,   /* ended; waits for sdr_op_test() */
+};
+
+struct sdr_op {
+	struct op_pool *pool;
+	struct sdr_conn *conn; /* NULL once the connection is gone */
+	struct sdr_op *next;   /* free list */
+	struct heap_node timer;
+	struct sdr_send *send;
+	struct sdr_recv *recv;
+	uint64_t length;
+	uint32_t number;
+	uint32_t payload; /* write: once open */
+	uint32_t pkts;
+	uint32_t flags; /* enum sdr_op_flags */
+	enum op_state state;
+	bool is_recv;
+	uint64_t scan_ns;	    /* receive: next look at all of its bits */
+	struct sdr_completion done; /* cookie and posted_ns from the start */
+};
+
+/* Outlives its connection while operations wait for sdr_op_test(). */
+struct op_pool {
+	struct op_pool *next; /* the net's list of orphans */
+	struct sdr_net *net;
+	struct sdr_op *free_tx, *free_rx;
+	uint32_t n;
+	uint32_t used;
+	bool orphan;
+	struct sdr_op op[];
+};
+
+/* ---- events ---- */
+
+enum event_slot { EVENT_OPENED, EVENT_PATH, EVENT_ENDED, EVENT_SLOTS };
+
+/* Each connection has one of a kind, so that telling never allocates and never fails. */
+struct event_node {
+	struct event_node *next;
+	bool queued;
+	struct sdr_event event;
+};
+
+/* ---- connections ---- */
+
+/* See the table in conn.c. */
+enum conn_state {
+	CONN_NEW,
+	CONN_CONNECTING,
+	CONN_UP,
+	CONN_DRAIN,
+	CONN_CLOSING,
+	CONN_CLOSED,
+	CONN_FAILED,
+	CONN_DEAD,
+	CONN_STATES
+};
+
+/* One path: its congestion control, pacer and how it fares. */
+struct conn_channel {
+	struct cc cc;
+	double tokens_bytes;
+	uint64_t tokens_ns;
+	double pkt_bytes; /* running mean of what a packet costs */
+	bool up;
+	bool rtt_given;			 /* rel/ knows the round trip of its PING */
+	bool suspect;			 /* sent to for RTOs without an answer, others had some */
+	uint64_t waiting_since_ns;	 /* oldest send after which nothing was heard; 0: none */
+	uint64_t retry_ns, retry_gap_ns; /* suspect: when it gets a train again */
+};
+
+struct conn_stats {
+	uint64_t tx_data_bytes, tx_resent_bytes;
+	uint64_t rx_done_bytes;
+	uint64_t acks_sent;
+	uint64_t writes_done, recvs_done;
+};
+
+/*
+ * Invariants: (1) tx_base <= tx_open <= tx_next in serial order, receives alike; (2) the
+ * op of number n, if it has not ended, is at op[n mod messages]; (3) tx_used counts the
+ * writes that have not ended, rx_used the receives; (4) rel is there from UP on.
+ */
+struct sdr_conn {
+	struct sdr_net *net;
+	struct sdr_conn *next, *prev;
+	struct heap_node timer;
+	enum conn_state state;
+	bool incoming; /* accepted: unknown to the application until it is up */
+	bool by_app;   /* opened with sdr_conn_open() */
+	bool peer_closed;
+	bool peer_closed_done; /* our receives have ended for it */
+	bool rel_ready;
+	bool service_again; /* has more to do than one service may */
+	bool look_all;	    /* at all receives, whatever the SDK says */
+	int error;
+	void *cookie;
+	struct sdr_qp *qp;
+	struct sdr_qp_info qi; /* as of this service */
+	struct sdr_conn_attr attr;
+	char scheme[REL_SCHEME_NAME];
+	struct rel_params params;
+	struct hs *hs;		      /* the handshake's TCP connection, NULL: none or gone */
+	char target[CONN_TARGET_LEN]; /* host:port as the application named it, or the peer's */
+	uint64_t connect_deadline_ns;
+	uint64_t next_ns; /* when a service was asked for */
+
+	struct op_pool *pool;
+	struct heap deadlines; /* of operations */
+	struct sdr_op **tx_op, **rx_op;
+	uint32_t mask;
+	uint32_t tx_base, tx_open, tx_next, tx_used;
+	uint32_t rx_base, rx_open, rx_next, rx_used;
+	uint32_t reap_at;
+
+	struct rel_tx tx;
+	struct rel_rx rx;
+	struct conn_channel ch[SDR_MAX_CHANNELS];
+	struct rel_channel_fact fact[SDR_MAX_CHANNELS];
+	uint64_t arrived; /* data packets, duplicates and late ones too */
+	uint64_t own_host_drops;
+	uint32_t channels;
+	uint32_t turn;
+	uint32_t ack_turn;
+	uint64_t pace_ns; /* when the pacer or the device wants to be asked again */
+	uint64_t last_ack_ns;
+	struct rel_ack_result result;
+
+	bool stalled;
+	uint64_t alive_floor_ns; /* silence counts from here: a pause of ours is no silence */
+	uint64_t suspect_ns;	 /* TCP ended or ICMP refused: confirm by silence; 0: no */
+	const char *suspect_text;
+	uint64_t ask_ns; /* last PING asked for */
+
+	uint64_t close_ns; /* peer_closed or CLOSING began */
+	uint64_t close_at_ns, close_gap_ns;
+
+	struct conn_stats stats;
+	struct event_node event[EVENT_SLOTS];
+};
+
+/* ---- nets ---- */
+
+struct sdr_net {
+	struct sdr_ctx *ctx;
+	bool own_ctx;
+	bool simulated;
+	bool threaded;
+	uint16_t port;
+	char bind_addr[64];
+	struct sdr_conn *conns;
+	struct heap timers; /* connections by next_ns */
+	struct op_pool *orphans;
+
+	struct sdr_completion *cq;
+	uint32_t cq_cap, cq_head, cq_len, cq_reserved;
+	struct event_node *ev_head, *ev_tail;
+
+	int epfd, wakefd, listen_fd;
+	struct hs *half_open, *half_open_tail; /* handshakes under way, oldest first */
+	struct hs *dead_hs;
+	uint32_t nhalf_open;
+	uint32_t npending;
+	uint64_t tcp_look_ns;
+	bool listening;
+	struct sdr_conn_attr listen_attr;
+	char listen_scheme[REL_SCHEME_NAME];
+
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	_Atomic uint32_t waiters; /* threads that want the lock: the thread lets them */
+	bool stop;
+	bool sleeping; /* under lock: the thread waits until sleep_until_ns */
+	uint64_t sleep_until_ns;
+};
+
+/* net.c */
+void net_lock(struct sdr_net *net);
+void net_unlock(struct sdr_net *net); /* wakes the thread if it has become due */
+uint64_t net_next_ns(const struct sdr_net *net);
+int net_progress(struct sdr_net *net);
+/* Progress, then asleep until something is due, then progress; no thread, not simulated. */
+int net_sleep(struct sdr_net *net, uint64_t deadline_ns);
+/* Under lock, with a thread: until it signals, at most a second. */
+void net_cond_wait(struct sdr_net *net, uint64_t deadline_ns);
+
+/* queue.c */
+int queue_init(struct sdr_net *net, uint32_t cap);
+bool queue_reserve(struct sdr_net *net);
+void queue_put(struct sdr_net *net, const struct sdr_completion *done);
+/* For operations that are told by sdr_op_test(): the place is free again. */
+void queue_unreserve(struct sdr_net *net);
+void queue_conn_gone(struct sdr_net *net, const struct sdr_conn *conn);
+void event_put(struct sdr_conn *conn, enum event_slot slot, enum sdr_event_type type, int status,
+	       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* conn.c */
+int conn_create(struct sdr_net *net, const struct sdr_conn_attr *attr, bool incoming,
+		struct sdr_conn **out);
+void conn_destroy(struct sdr_conn *conn);
+void conn_state_set(struct sdr_conn *conn, enum conn_state to);
+int conn_connect_qp(struct sdr_conn *conn, const void *blob, size_t len,
+		    const struct sdr_connect_attr *attr);
+void conn_fail(struct sdr_conn *conn, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void conn_die(struct sdr_conn *conn, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void conn_service(struct sdr_conn *conn, uint64_t now);
+/* Puts the connection's next deadline into the net's heap. */
+void conn_schedule(struct sdr_conn *conn, uint64_t now);
+bool conn_is_open(const struct sdr_conn *conn); /* UP, DRAIN or CLOSING: data moves */
+int conn_attr_fill(const struct sdr_conn_attr *in, struct sdr_conn_attr *out, char *scheme,
+		   struct rel_params *params);
+uint64_t conn_rtt_ns(const struct sdr_conn *conn);
+
+/* op.c */
+int ops_create(struct sdr_conn *conn);
+void ops_destroy(struct sdr_conn *conn);
+/* Ends it: exactly once. */
+void op_complete(struct sdr_op *op, int status, uint64_t length, uint32_t imm, bool has_imm);
+void ops_end_all(struct sdr_conn *conn, bool recvs, int status);
+void op_give_up(struct sdr_op *op, int status);
+void ops_deadlines(struct sdr_conn *conn, uint64_t now);
+
+/* send.c */
+int send_setup(struct sdr_conn *conn);
+void send_cc_setup(struct sdr_conn *conn);
+void send_service(struct sdr_conn *conn, uint64_t now);
+void send_pump(struct sdr_conn *conn, uint64_t now);
+void send_open_granted(struct sdr_conn *conn);
+uint64_t send_deadline(const struct sdr_conn *conn);
+void send_give_up(struct sdr_op *op, int status);
+
+/* recv.c */
+int recv_setup(struct sdr_conn *conn);
+void recv_facts(struct sdr_conn *conn, uint64_t now);
+void recv_service(struct sdr_conn *conn, uint64_t now);
+void recv_give_up(struct sdr_op *op, int status);
+
+/* ack.c */
+void ack_service(struct sdr_conn *conn, uint64_t now);
+void ack_on(struct sdr_conn *conn, const uint8_t *body, size_t len, uint64_t now);
+void ack_feed_cc(struct sdr_conn *conn, const struct rel_ack_result *result, uint64_t now);
+uint64_t ack_deadline(const struct sdr_conn *conn, uint64_t now);
+
+/* alive.c */
+void alive_service(struct sdr_conn *conn, uint64_t now);
+uint64_t alive_deadline(const struct sdr_conn *conn, uint64_t now);
+/* Something says that the peer is gone: dead after a silent round trip. */
+void alive_suspect(struct sdr_conn *conn, const char *text);
+
+/* close.c */
+void close_service(struct sdr_conn *conn, uint64_t now);
+uint64_t close_deadline(const struct sdr_conn *conn);
+void close_on_close(struct sdr_conn *conn);
+void close_on_echo(struct sdr_conn *conn);
+void close_last_words(struct sdr_conn *conn);
+
+/* handshake.c */
+int hs_client_start(struct sdr_conn *conn, const char *host, uint16_t port);
+int hs_listen_open(struct sdr_net *net, const char *bind_addr);
+int hs_listen_start(struct sdr_net *net);
+void hs_on_ready(struct sdr_net *net, struct hs *hs, uint32_t events);
+void hs_accept(struct sdr_net *net);
+void hs_tick(struct sdr_net *net, uint64_t now);
+uint64_t hs_deadline(const struct sdr_net *net);
+/* TCP is connected, but the other end has not answered. */
+bool hs_reached(const struct sdr_conn *conn);
+void hs_detach(struct sdr_conn *conn); /* closes the connection's TCP */
+void hs_say_close(struct sdr_conn *conn, bool echo);
+void hs_reap(struct sdr_net *net);
+void hs_net_fini(struct sdr_net *net);
+
+/* resolve.c */
+struct resolve;
+struct resolve_addrs {
+	uint32_t n;
+	struct sockaddr_storage addr[CONN_ADDRS_MAX];
+	int error; /* 0, or what getaddrinfo() said */
+};
+/* Numeric addresses: at once and *out is NULL. */
+int resolve_start(const char *host, uint16_t port, struct resolve_addrs *addrs,
+		  struct resolve **out);
+int resolve_fd(const struct resolve *r);
+/* Once the descriptor is readable. */
+void resolve_take(struct resolve *r, struct resolve_addrs *addrs);
+void resolve_drop(struct resolve *r); /* any time */
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Receives. The SDK says which had packets; their new bits go to rel/, which knows when
+ * all are in. Facts of the channels are read before any bits, so that a packet that they
+ * count is in the bits.
+ */
+#include "conn/internal.h"
+
+#define FEED_WORDS 16u /* bitmap words looked at a time */
+#define SCAN_MIN_NS (5 * NS_PER_MS)
+
+int recv_setup(struct sdr_conn *conn)
+{
+	struct rel_rx_params params = {.rtt_ns = conn->qi.rtt_ns};
+
+	return rel_rx_init(&conn->rx, &params, &sdr_alloc_system);
+}
+
+void recv_facts(struct sdr_conn *conn, uint64_t now)
+{
+	uint64_t arrived = 0, drops = 0;
+
+	for (uint32_t c = 0; c < conn->channels; c++) {
+		/* Without the address as text, which costs. */
+		struct sdr_channel_facts facts = {.size = offsetof(struct sdr_channel_facts, peer)};
+		struct rel_channel_fact *out = &conn->fact[c];
+
+		if (sdr_channel_facts_get(conn->qp, c, &facts))
+			continue;
+		out->id = (uint8_t)c;
+		out->psn_valid = facts.psn_valid;
+		out->newest_psn = facts.newest_psn;
+		out->age_ns = facts.newest_age_ns;
+		out->received = facts.received_pkts;
+		out->duplicates = facts.duplicate_pkts + facts.late_pkts;
+		out->ce = facts.ce_pkts;
+		out->host_drops = facts.host_drops;
+		conn->ch[c].up = facts.up;
+		if (facts.pongs_received && !conn->ch[c].rtt_given) {
+			conn->ch[c].rtt_given = true;
+			rel_tx_rtt_sample(&conn->tx, c, facts.rtt_ns, now);
+		}
+		arrived += out->received + out->duplicates;
+		drops += facts.host_drops;
+	}
+	conn->own_host_drops = drops;
+	if (arrived > conn->arrived) {
+		conn->arrived = arrived;
+		rel_rx_arrived(&conn->rx, arrived, now);
+	}
+}
+
+static void receive_end(struct sdr_op *op, int status, uint64_t length)
+{
+	struct sdr_conn *conn = op->conn;
+	uint32_t imm = 0;
+	bool has = sdr_recv_imm_get(op->recv, &imm) == 0 && imm;
+	int whole;
+
+	rel_rx_close(&conn->rx, op->number);
+	whole = sdr_recv_complete(op->recv);
+	/* What was cancelled may have been whole: the sender is told the same. */
+	if (whole == 1 && status < 0)
+		status = 0;
+	if (!status)
+		conn->stats.rx_done_bytes += length;
+	op_complete(op, status, length, has ? imm : 0, has);
+}
+
+void recv_give_up(struct sdr_op *op, int status)
+{
+	struct sdr_recv_info info = {.size = sizeof(info)};
+
+	(void)sdr_recv_query(op->recv, &info);
+	receive_end(op, info.error ? info.error : status, info.end_known ? info.length : 0);
+}
+
+/* rel/ must know all receives up to one that has packets: lost ones show as holes. */
+static bool receives_open(struct sdr_conn *conn, uint32_t upto)
+{
+	while (!seq32_before(upto, conn->rx_open)) {
+		struct sdr_op *op = conn->rx_op[conn->rx_open & conn->mask];
+		struct sdr_recv_info info = {.size = sizeof(info)};
+
+		if (op) {
+			(void)sdr_recv_query(op->recv, &info);
+			if (rel_rx_open(&conn->rx, op->number, (uint32_t)u64_max(1, info.pkts)))
+				return false;
+		}
+		conn->rx_open++;
+	}
+	return true;
+}
+
+/* Feeds words from `word` on until there is nothing more; all: to the very end. */
+static void feed_from(struct sdr_conn *conn, struct sdr_op *op, uint32_t pkts, uint32_t word,
+		      bool all)
+{
+	uint32_t nwords = (uint32_t)bits_words(pkts);
+	uint64_t words[FEED_WORDS];
+
+	while (word < nwords) {
+		uint32_t n = (uint32_t)u64_min(FEED_WORDS, nwords - word);
+		uint64_t first = (uint64_t)word * REL_UNIT;
+		int64_t got = sdr_recv_pkts_get(
+			op->recv, first, u64_min((uint64_t)n * REL_UNIT, pkts - first), words);
+
+		if (got < 0 || (got == 0 && !all))
+			return;
+		if (got)
+			(void)rel_rx_feed(&conn->rx, op->number, word, words, n);
+		if (!words[n - 1] && !all)
+			return;
+		word += n;
+	}
+}
+
+static bool feed_want(struct sdr_conn *conn, struct sdr_op *op, uint32_t pkts)
+{
+	struct rel_rx_want want;
+	uint64_t words[FEED_WORDS];
+	uint64_t first;
+	uint32_t n;
+
+	if (!rel_rx_want_cum(&conn->rx, op->number, &want))
+		return false;
+	first = (uint64_t)want.first_word * REL_UNIT;
+	n = (uint32_t)u64_min(want.nwords, FEED_WORDS);
+	if (first >= pkts ||
+	    sdr_recv_pkts_get(op->recv, first, u64_min((uint64_t)n * REL_UNIT, pkts - first),
+			      words) < 0)
+		return false;
+	return rel_rx_feed(&conn->rx, op->number, want.first_word, words, n);
+}
+
+static void receive_look(struct sdr_conn *conn, struct sdr_op *op, uint64_t now)
+{
+	struct sdr_recv_info info = {.size = sizeof(info)};
+	uint32_t word;
+
+	(void)sdr_recv_query(op->recv, &info);
+	if (info.error) {
+		receive_end(op, info.error, 0);
+		return;
+	}
+	if (!receives_open(conn, op->number)) {
+		conn->look_all = conn->service_again = true; /* no memory: again, later */
+		return;
+	}
+	if (info.end_known)
+		(void)rel_rx_end(&conn->rx, op->number, info.pkts);
+	word = rel_rx_high(&conn->rx, op->number) / REL_UNIT;
+	if (now < op->scan_ns) {
+		feed_from(conn, op, info.pkts, word, false);
+	} else {
+		/* Now and then past any gap, however long. */
+		feed_from(conn, op, info.pkts, word, true);
+		op->scan_ns = now + u64_max(SCAN_MIN_NS, conn_rtt_ns(conn) / 2);
+	}
+	while (feed_want(conn, op, info.pkts))
+		;
+	if (info.end_known && rel_rx_complete(&conn->rx, op->number))
+		receive_end(op, 0, info.length);
+}
+
+static void receives_look_all(struct sdr_conn *conn, uint64_t now)
+{
+	conn->look_all = false;
+	for (uint32_t n = conn->rx_base; n != conn->rx_next; n++) {
+		struct sdr_op *op = conn->rx_op[n & conn->mask];
+
+		if (op && op->number == n)
+			receive_look(conn, op, now);
+	}
+}
+
+void recv_service(struct sdr_conn *conn, uint64_t now)
+{
+	struct sdr_recv *recv;
+
+	recv_facts(conn, now);
+	rel_rx_set_rtt(&conn->rx, conn_rtt_ns(conn));
+	if (!conn->rx_used)
+		return;
+	if (conn->look_all)
+		receives_look_all(conn, now);
+	for (uint32_t i = 0; (recv = sdr_recv_next_ready(conn->qp)); i++) {
+		struct sdr_recv_info info = {.size = sizeof(info)};
+		struct sdr_op *op;
+
+		(void)sdr_recv_query(recv, &info);
+		op = info.cookie;
+		if (op && op->recv == recv)
+			receive_look(conn, op, now);
+		if (i == CONN_RECVS_MAX) {
+			conn->service_again = true;
+			break;
+		}
+	}
+}
