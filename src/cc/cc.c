@@ -1,55 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The seam: names to tables, and what all of them share, the circuit breaker (RFC 8084).
- * Knows nothing of how a rate is found.
- */
+/* The seam of cc/ and the circuit breaker that all implementations share. See cc.h. */
 #include "cc/cc_priv.h"
-#include "base/bits.h"
-#include "base/check.h"
+
 #include <errno.h>
 #include <string.h>
 
-#define BREAKER_LOSS_DEFAULT 0.5
-#define BREAKER_INTERVAL_NS UINT64_C(1000000000)
-#define BREAKER_MIN_PKTS 64u /* fewer say nothing of a ratio */
+#define RTT_GUESS_NS UINT64_C(10000000)
+#define BREAKER_MIN_NS UINT64_C(1000000000)
+#define BREAKER_MIN_PKTS 20u /* fewer in an interval say nothing */
+#define BREAKER_LOSS 0.5
 
-static const struct cc_ops *const known[] = {&cc_fixed_ops, &cc_grow_ops};
+static const struct cc_ops *const all[] = {&cc_fixed_ops, &cc_grow_ops};
 
 int cc_init(struct cc *cc, const char *name, const struct cc_params *params)
 {
 	const struct cc_ops *ops = NULL;
-
-	for (size_t i = 0; i < SDR_ARRAY_LEN(known); i++)
-		if (!strcmp(known[i]->name, name))
-			ops = known[i];
-	if (!ops || !params->payload_bytes || (ops == &cc_fixed_ops && !params->rate_bps))
+	for (size_t i = 0; i < SDR_ARRAY_LEN(all); i++) {
+		if (name && strcmp(name, all[i]->name) == 0)
+			ops = all[i];
+	}
+	if (!ops || params->payload_bytes == 0 || !(params->breaker_loss >= 0) ||
+	    params->breaker_loss > 1 || (ops == &cc_fixed_ops && params->rate_bps == 0))
 		return -EINVAL;
-	memset(cc, 0, sizeof(*cc));
-	cc->ops = ops;
-	cc->params = *params;
+	*cc = (struct cc){.ops = ops, .params = *params};
 	if (!cc->params.rtt_ns)
-		cc->params.rtt_ns = 10000000;
-	cc->breaker.limit = params->breaker_loss > 0 ? params->breaker_loss : BREAKER_LOSS_DEFAULT;
+		cc->params.rtt_ns = RTT_GUESS_NS;
+	cc->breaker.limit = params->breaker_loss > 0 ? params->breaker_loss : BREAKER_LOSS;
 	ops->init(cc);
 	return 0;
 }
 
-static void breaker_ack(struct cc *cc, const struct cc_sample *s)
+static void breaker_sample(struct cc *cc, const struct cc_sample *s)
 {
 	struct cc_breaker *b = &cc->breaker;
-	uint64_t length = u64_max(BREAKER_INTERVAL_NS, 4 * s->rtt_ns);
-	uint64_t sum;
-
+	b->srtt_ns = b->srtt_ns ? b->srtt_ns : cc->params.rtt_ns;
+	if (s->rtt_ns)
+		cc_smooth(&b->srtt_ns, s->rtt_ns);
 	if (!b->start_ns)
 		b->start_ns = s->now_ns;
 	b->delivered_bytes += s->delivered_bytes;
-	b->lost_bytes += s->lost_bytes;
-	if (s->now_ns - b->start_ns < length)
+	b->lost_bytes = u64_sub_floor(b->lost_bytes + s->lost_bytes, s->spurious_bytes);
+	if (s->now_ns - b->start_ns < u64_max(BREAKER_MIN_NS, 4 * b->srtt_ns))
 		return;
-	sum = b->delivered_bytes + b->lost_bytes;
-	if (sum >= (uint64_t)BREAKER_MIN_PKTS * cc->params.payload_bytes) {
-		bool bad = (double)b->lost_bytes > b->limit * (double)sum;
-
+	uint64_t all_bytes = b->delivered_bytes + b->lost_bytes;
+	if (all_bytes >= (uint64_t)BREAKER_MIN_PKTS * cc->params.payload_bytes) {
+		bool bad = (double)b->lost_bytes > b->limit * (double)all_bytes;
 		b->bad = bad ? b->bad + 1 : 0;
 		if (b->bad >= CC_BREAKER_INTERVALS) {
 			b->bad = CC_BREAKER_INTERVALS;
@@ -62,20 +57,19 @@ static void breaker_ack(struct cc *cc, const struct cc_sample *s)
 
 void cc_ack(struct cc *cc, const struct cc_sample *s)
 {
-	breaker_ack(cc, s);
+	breaker_sample(cc, s);
 	cc->ops->ack(cc, s);
-	cc_check(cc);
 }
 
 uint64_t cc_window_bytes(const struct cc *cc)
 {
-	return u64_max(cc->ops->window_bytes(cc), 2 * (uint64_t)cc->params.payload_bytes);
+	return u64_max(cc->ops->window_bytes(cc),
+		       (uint64_t)CC_MIN_WINDOW_PKTS * cc->params.payload_bytes);
 }
 
 uint64_t cc_pacing_bps(const struct cc *cc)
 {
 	uint64_t bps = u64_max(cc->ops->pacing_bps(cc), 1);
-
 	return cc->params.max_rate_bps ? u64_min(bps, cc->params.max_rate_bps) : bps;
 }
 

@@ -60,6 +60,7 @@ enum cc_breaker_state {
 #define CC_BREAKER_INTERVALS 10u
 struct cc_breaker {
 	double limit;
+	uint64_t srtt_ns;
 	uint64_t start_ns;
 	uint64_t delivered_bytes, lost_bytes;
 	uint32_t bad;
@@ -68,10 +69,10 @@ struct cc_breaker {
 
 struct cc_fixed {
 	uint64_t rate_bps;
-	uint64_t srtt_ns;
+	uint64_t srtt_ns, min_rtt_ns;
 };
 
-/* Windowed maximum of the delivery rate by rounds (Kathleen Nichols' filter). */
+/* Windowed maximum by rounds (Kathleen Nichols' filter, as in BBR). */
 struct cc_max {
 	struct {
 		uint64_t value;
@@ -79,42 +80,62 @@ struct cc_max {
 	} best[3];
 };
 
-#define CC_ROUND_MIN_NS UINT64_C(2000000)
+/* Bytes of which the fate is known, by what was sent at the time; fades. */
+struct cc_fate {
+	double sent, lost;
+};
 
 enum cc_grow_state {
-	CC_GROW_STARTUP,
-	CC_GROW_DRAIN,
+	CC_GROW_SEARCH, /* for the rate: not settled yet */
 	CC_GROW_HOLD,
 };
 
+enum cc_grow_phase {
+	CC_GROW_STARTUP,
+	CC_GROW_DRAIN,
+	CC_GROW_UP,	/* hold: a little more, is there any? */
+	CC_GROW_DOWN,	/* hold: a little less, to drain what UP queued */
+	CC_GROW_CRUISE, /* hold */
+	CC_GROW_PHASES,
+};
+
+/* Told since the round began. */
+struct cc_round {
+	uint64_t start_ns;
+	uint64_t end_bytes; /* total delivered at which what was sent in it is back */
+	uint64_t delivered_bytes, lost_bytes, ce_bytes, host_drops;
+	uint64_t min_rtt_ns; /* 0: no sample */
+	uint64_t best_bps;   /* best rate sample */
+	bool app_limited;
+};
+
 /*
- * Invariants: (1) state only moves as the table in grow.c says; (2) min_rtt_ns is 0 or not
- * above any sample of the last 10 s; (3) cwnd_bytes is at least the initial window.
+ * Invariants: (1) phases follow the table in grow.c; (2) min_rtt_ns, once known, is not
+ * above any sample since min_rtt_ns was last replaced; (3) base_loss is in [0, 0.5].
  */
 struct cc_grow {
 	enum cc_grow_state state;
-	struct cc_max bw;    /* bit/s, by rounds */
-	uint64_t cwnd_bytes; /* startup's */
+	enum cc_grow_phase phase, last_phase; /* of this round and of the one before */
+	uint64_t nround;
+	struct cc_round round;
+	struct cc_max bw; /* bit/s that arrived */
 	uint64_t srtt_ns;
-	uint64_t min_rtt_ns, min_rtt_seen_ns;
-	uint64_t aged_min_ns; /* least RTT since min_rtt was last seen */
-	/* A round: a round trip's worth of delivery, and at least CC_ROUND_MIN_NS. */
-	uint64_t round;
-	uint64_t round_start_ns;
-	uint64_t round_start_bytes; /* total delivered then */
-	uint64_t round_end_bytes;   /* a packet sent after this much delivery ends it */
-	uint64_t round_min_rtt_ns;
-	uint64_t round_drops;
-	bool round_app_limited;
-	bool round_started;
+	uint64_t min_rtt_ns, min_seen_ns; /* and when it was last seen */
+	uint64_t reprobe_start_ns;
+	uint64_t reprobe_end_ns; /* a small window until then; 0: not now */
+	uint64_t reprobe_min_ns;
+	uint64_t news_ns, gap_ns; /* the last news, and how long we were without */
+	uint64_t phase_bps;	  /* the estimate when the phase began */
+	uint32_t phase_rounds;	  /* so far */
+	uint32_t full_rounds;	  /* startup: rounds in a row without growth */
 	uint64_t full_bps;
-	uint32_t full_rounds;
-	uint32_t cycle;	       /* place in the gain cycle of HOLD */
-	uint32_t delay_rounds; /* rounds in a row with a standing queue */
-	uint32_t state_rounds; /* rounds in this state */
-	uint64_t cap_bps;      /* after host drops; 0 = none */
-	uint64_t cap_until_round;
-	uint64_t reprobe_end_ns; /* small window until then, to see the minimum; 0 = none */
+	uint32_t queue_rounds, last_queue_rounds; /* in a row with a standing queue */
+	uint32_t slow_rounds;			  /* in a row well below the estimate */
+	uint32_t stuck_rounds;			  /* drained, yet the delay stays */
+	struct cc_fate fate[CC_GROW_PHASES];
+	double base_loss; /* that does not come from our rate */
+	uint64_t cap_bps; /* what the receiving host takes; 0: no limit seen */
+	uint64_t cap_round;
 };
 
 struct cc;

@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fixed: a provisioned line. Paces at the given rate whatever happens; the window only
- * stops it when feedback stops. The breaker in cc.c is its safety.
+ * fixed: a provisioned line. Sends at the rate that a person gave; the window follows the
+ * round trip, so that it is no limit as long as the line is what they said.
  */
-#include "base/bits.h"
-#include "base/check.h"
 #include "cc/cc_priv.h"
 
-#define SLACK_NS UINT64_C(20000000) /* ACK spacing, jitter, a sleeping receiver */
-#define FLOOR_BYTES (UINT64_C(1) << 20)
+#define SLACK_NS UINT64_C(2000000)  /* ACKs come in turns of an RTT / 16, and late */
+#define QUEUE_NS UINT64_C(50000000) /* more of a queue than this does not widen the window */
+#define LEAST_PKTS 64u
 
 static void fixed_init(struct cc *cc)
 {
-	cc->u.fixed.rate_bps = cc->params.rate_bps;
-	cc->u.fixed.srtt_ns = cc->params.rtt_ns;
+	cc->u.fixed = (struct cc_fixed){.rate_bps = cc->params.rate_bps};
 }
 
 static void fixed_ack(struct cc *cc, const struct cc_sample *s)
 {
-	if (s->rtt_ns)
-		cc->u.fixed.srtt_ns = (7 * cc->u.fixed.srtt_ns + s->rtt_ns) / 8;
+	struct cc_fixed *f = &cc->u.fixed;
+	if (!s->rtt_ns)
+		return;
+	cc_smooth(&f->srtt_ns, s->rtt_ns);
+	f->min_rtt_ns = f->min_rtt_ns ? u64_min(f->min_rtt_ns, s->rtt_ns) : s->rtt_ns;
 }
 
 static uint64_t fixed_window(const struct cc *cc)
 {
 	const struct cc_fixed *f = &cc->u.fixed;
-	/* A quarter more than a round trip holds, so that lost ACKs do not stop it. */
-	double bytes = (double)f->rate_bps / 8e9 * ((double)f->srtt_ns * 1.25 + (double)SLACK_NS);
-
-	return u64_max((uint64_t)bytes, FLOOR_BYTES);
+	uint64_t rtt = f->srtt_ns ? f->srtt_ns : cc->params.rtt_ns;
+	if (f->min_rtt_ns)
+		rtt = u64_min(rtt, 2 * f->min_rtt_ns + QUEUE_NS);
+	uint64_t bytes = cc_bytes_in(f->rate_bps, rtt + rtt / 4 + SLACK_NS);
+	return u64_max(bytes, (uint64_t)LEAST_PKTS * cc->params.payload_bytes);
 }
 
 static uint64_t fixed_pacing(const struct cc *cc)
@@ -38,7 +40,7 @@ static uint64_t fixed_pacing(const struct cc *cc)
 
 static void fixed_check(const struct cc *cc)
 {
-	SDR_ASSERT(cc->u.fixed.rate_bps > 0);
+	SDR_ASSERT(cc->u.fixed.rate_bps == cc->params.rate_bps);
 	(void)cc;
 }
 

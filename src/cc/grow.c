@@ -1,315 +1,428 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * grow: finds the rate of an unknown path. Delivery is measured by rounds (a round trip's
- * worth, at least 2 ms); the bottleneck is the largest of the last ten. Loss alone is no
- * signal: random loss on a long path says nothing of its rate. Delivery that stops growing
- * and delay that grows are.
+ * grow: finds the path's rate and stays there. A relative of BBR (delivery rate, windowed
+ * maximum, gains), with three differences: loss that comes from elsewhere is measured and
+ * made up for; a standing queue ends any phase; what a receiving host drops is a limit of
+ * its own.
  *
- *	STARTUP  the window grows by what is delivered: twice a round trip
- *	         three rounds without 25 % more delivered, or two
- *	         rounds with a standing queue                          -> DRAIN
- *	DRAIN    sends less than is delivered
- *	         what is in flight fits one BDP, or three rounds       -> HOLD
- *	HOLD     sends what is delivered; every eighth round 25 % more,
- *	         then 25 % less; a standing queue: 10 % less
- *	         delivery grew by half since it began                  -> STARTUP
+ *	phase     gain       ends when                                       next
+ *	STARTUP   2.885      delivery grew < 25 % in 3 rounds, or a          DRAIN
+ *	                     standing queue
+ *	DRAIN     1 / 2.885  in flight is down to what the path holds        CRUISE
+ *	CRUISE    1          6 rounds                                        UP
+ *	                     a standing queue for 2 rounds                   DOWN
+ *	UP        1.25       a round without 10 % more, or a standing queue  DOWN
+ *	DOWN      0.75       a round, and in flight is down                  CRUISE
+ *
+ * Losses. What was lost at DOWN's low rate does not come from our rate, unless CRUISE
+ * loses clearly more: then the rate is too high, and nothing is made up for. Otherwise
+ * the pace is raised so that the estimated rate arrives: bw / (1 - loss).
+ *
+ * Standing queue: the least RTT of a round is above the path's least by a quarter and 3 ms.
+ * If it stays although in flight is down, the path is longer than it was.
+ *
+ * Rounds. A round is over when something sent after its start was delivered, and not before
+ * ROUND_MIN_NS: below that, single trains and the host's scheduling are all that one sees.
  */
-#include "base/bits.h"
-#include "base/check.h"
 #include "cc/cc_priv.h"
-#include <string.h>
 
-#define INITIAL_PKTS 32u
-#define FULL_GROWTH 1.25
-#define FULL_ROUNDS 3u
+#define ROUND_MIN_NS UINT64_C(2000000)
+#define RATE_MIN_NS UINT64_C(1000000)
+#define QUEUE_MIN_NS UINT64_C(3000000)
+#define MIN_RTT_AGE_NS UINT64_C(10000000000)
+#define REPROBE_NS UINT64_C(20000000)
 #define BW_ROUNDS 10u
-#define CYCLE_ROUNDS 8u
-#define LOCAL_RTT_NS UINT64_C(2000000) /* shorter: hosts' scheduling is the delay */
-#define LOCAL_SLACK_NS UINT64_C(4000000)
-#define SLACK_NS UINT64_C(1000000)
-#define LOCAL_GAIN 2.0
-#define STARTUP_ROOM 3u			 /* of what the last round shows */
-#define QUEUE_MIN_NS UINT64_C(5000000)	 /* what scheduling alone may add */
-#define MIN_RTT_NS UINT64_C(10000000000) /* how long a minimum is believed */
-#define REPROBE_NS UINT64_C(200000000)
+#define CRUISE_ROUNDS 6u
+#define DRAIN_ROUNDS_MAX 8u
+#define STUCK_ROUNDS 5u
+#define SLOW_ROUNDS 2u
+#define FULL_ROUNDS 3u
+#define CAP_ROUNDS 10u
+#define INITIAL_PKTS 32u
+#define EXTRA_PKTS 32u /* of window beyond the path, for trains and turns of ACKs */
+#define EXTRA_BYTES UINT64_C(524288)
+#define EXTRA_NS UINT64_C(5000000)
+#define EXTRA_FAST_NS UINT64_C(1000000) /* what a host's scheduling takes, at any rate */
+#define GAP_MAX_NS UINT64_C(5000000)
+#define LOSS_MAX 0.5
+#define FATE_PKTS 50.0
+#define FATE_FADE_PKTS 1000.0
+#define MARGIN 0.99
 
-/* ---- windowed maximum ---- */
+static const double gains[CC_GROW_PHASES] = {
+	[CC_GROW_STARTUP] = 2.885, [CC_GROW_DRAIN] = 1 / 2.885, [CC_GROW_UP] = 1.25,
+	[CC_GROW_DOWN] = 0.75,	   [CC_GROW_CRUISE] = 1,
+};
 
-static void max_update(struct cc_max *m, uint64_t round, uint64_t value)
+static void max_reset(struct cc_max *m, uint64_t value, uint64_t round)
+{
+	for (int i = 0; i < 3; i++) {
+		m->best[i].value = value;
+		m->best[i].round = round;
+	}
+}
+
+static void max_add(struct cc_max *m, uint64_t value, uint64_t round)
 {
 	if (value >= m->best[0].value || round - m->best[2].round > BW_ROUNDS) {
-		for (int i = 0; i < 3; i++) {
-			m->best[i].value = value;
-			m->best[i].round = round;
-		}
+		max_reset(m, value, round);
 		return;
 	}
 	for (int i = 1; i < 3; i++) {
 		if (value < m->best[i].value)
 			continue;
-		for (int j = i; j < 3; j++) {
-			m->best[j].value = value;
-			m->best[j].round = round;
+		for (int k = i; k < 3; k++) {
+			m->best[k].value = value;
+			m->best[k].round = round;
 		}
 		break;
 	}
-	if (round - m->best[0].round > BW_ROUNDS) {
+	/* The best is too old: the next ones move up. */
+	while (round - m->best[0].round > BW_ROUNDS) {
 		m->best[0] = m->best[1];
 		m->best[1] = m->best[2];
 		m->best[2].value = value;
 		m->best[2].round = round;
-	} else if (m->best[1].round == m->best[0].round &&
-		   round - m->best[1].round > BW_ROUNDS / 4) {
+	}
+	uint64_t age = round - m->best[0].round;
+	if (m->best[1].round == m->best[0].round && age > BW_ROUNDS / 4) {
 		m->best[1].value = m->best[2].value = value;
 		m->best[1].round = m->best[2].round = round;
-	} else if (m->best[2].round == m->best[1].round &&
-		   round - m->best[2].round > BW_ROUNDS / 2) {
+	} else if (m->best[2].round == m->best[1].round && age > BW_ROUNDS / 2) {
 		m->best[2].value = value;
 		m->best[2].round = round;
 	}
 }
 
-/* ---- helpers ---- */
-
-static uint64_t initial_bytes(const struct cc *cc)
+static uint64_t bw_bps(const struct cc_grow *g)
 {
-	return (uint64_t)INITIAL_PKTS * cc->params.payload_bytes;
+	return g->bw.best[0].value;
 }
 
-static uint64_t rtt_now(const struct cc *cc)
+/* What must be sent for the estimate to arrive. */
+static uint64_t send_bps(const struct cc_grow *g)
 {
-	return cc->u.grow.srtt_ns ? cc->u.grow.srtt_ns : cc->params.rtt_ns;
+	return (uint64_t)((double)bw_bps(g) / (1 - g->base_loss));
 }
 
-static uint64_t rtt_least(const struct cc *cc)
+static uint64_t path_bytes(const struct cc_grow *g)
 {
-	return cc->u.grow.min_rtt_ns ? cc->u.grow.min_rtt_ns : cc->params.rtt_ns;
+	return cc_bytes_in(send_bps(g), g->min_rtt_ns);
 }
 
-static uint64_t bottleneck(const struct cc *cc)
+static uint64_t queue_limit_ns(const struct cc_grow *g)
 {
-	const struct cc_grow *g = &cc->u.grow;
-
-	return g->cap_bps ? u64_min(g->cap_bps, g->bw.best[0].value) : g->bw.best[0].value;
+	return u64_max(g->min_rtt_ns / 4, QUEUE_MIN_NS);
 }
 
-static uint64_t bdp_bytes(const struct cc *cc)
+static void phase_set(struct cc_grow *g, enum cc_grow_phase phase)
 {
-	return (uint64_t)((double)bottleneck(cc) / 8e9 * (double)rtt_least(cc));
-}
-
-static bool is_local(const struct cc *cc)
-{
-	return rtt_least(cc) < LOCAL_RTT_NS;
-}
-
-/* A round trip's worth and what a host that sleeps a little takes at once. */
-static uint64_t span_bytes(const struct cc *cc)
-{
-	uint64_t slack = is_local(cc) ? LOCAL_SLACK_NS : SLACK_NS;
-
-	return bdp_bytes(cc) + (uint64_t)((double)bottleneck(cc) / 8e9 * (double)slack);
-}
-
-static bool queue_stands(const struct cc *cc)
-{
-	const struct cc_grow *g = &cc->u.grow;
-	uint64_t allowed = rtt_least(cc) + u64_max(rtt_least(cc) / 4, QUEUE_MIN_NS);
-
-	return g->round_min_rtt_ns && g->round_min_rtt_ns > allowed;
-}
-
-static void state_set(struct cc_grow *g, enum cc_grow_state to)
-{
-	static const bool edge[3][3] = {
-		[CC_GROW_STARTUP] = {[CC_GROW_DRAIN] = true},
-		[CC_GROW_DRAIN] = {[CC_GROW_HOLD] = true},
-		[CC_GROW_HOLD] = {[CC_GROW_STARTUP] = true},
-	};
-
-	SDR_ASSERT(edge[g->state][to]);
-	if (!edge[g->state][to])
-		return;
-	g->state = to;
-	g->state_rounds = 0;
-	g->full_rounds = 0;
-	g->cycle = 0;
-	g->delay_rounds = 0;
-}
-
-/* ---- rounds ---- */
-
-static void startup_round(struct cc *cc)
-{
-	struct cc_grow *g = &cc->u.grow;
-
-	if (g->round_app_limited)
-		return;
-	if ((double)g->bw.best[0].value >= FULL_GROWTH * (double)g->full_bps) {
-		g->full_bps = g->bw.best[0].value;
-		g->full_rounds = 0;
-	} else {
-		g->full_rounds++;
-	}
-	if (g->full_rounds >= FULL_ROUNDS || g->delay_rounds >= 2)
-		state_set(g, CC_GROW_DRAIN);
-}
-
-static void hold_round(struct cc *cc)
-{
-	struct cc_grow *g = &cc->u.grow;
-
-	g->cycle = (g->cycle + 1) % CYCLE_ROUNDS;
-	if (g->state_rounds == 1)
-		g->full_bps = g->bw.best[0].value;
-	if (!g->round_app_limited &&
-	    (double)g->bw.best[0].value > 1.5 * (double)u64_max(g->full_bps, 1)) {
-		/* The path has become faster: look how much. */
-		g->full_bps = g->bw.best[0].value;
-		g->cwnd_bytes = u64_max(2 * bdp_bytes(cc), initial_bytes(cc));
-		state_set(g, CC_GROW_STARTUP);
-	}
+	g->phase = phase;
+	g->phase_rounds = 0;
+	g->phase_bps = bw_bps(g);
+	if (phase == CC_GROW_CRUISE)
+		g->state = CC_GROW_HOLD;
 }
 
 static void round_begin(struct cc_grow *g, const struct cc_sample *s)
 {
-	g->round_started = true;
-	g->round_start_ns = s->now_ns;
-	g->round_start_bytes = s->total_delivered_bytes;
-	g->round_end_bytes = s->total_delivered_bytes;
-	g->round_min_rtt_ns = 0;
-	g->round_app_limited = false;
-	g->round_drops = 0;
+	g->round = (struct cc_round){
+		.start_ns = s->now_ns,
+		.end_bytes = s->total_delivered_bytes,
+	};
 }
-
-static void round_end(struct cc *cc, const struct cc_sample *s)
-{
-	struct cc_grow *g = &cc->u.grow;
-	uint64_t bytes = s->total_delivered_bytes - g->round_start_bytes;
-	uint64_t bps = (uint64_t)((double)bytes * 8e9 / (double)(s->now_ns - g->round_start_ns));
-
-	g->round++;
-	g->state_rounds++;
-	/* A round with nothing to send may raise the estimate, not lower it. */
-	if (!g->round_app_limited || bps > g->bw.best[0].value)
-		max_update(&g->bw, g->round, bps);
-	else
-		for (int i = 0; i < 3; i++)
-			g->bw.best[i].round++;
-	g->delay_rounds = queue_stands(cc) ? g->delay_rounds + 1 : 0;
-	if (g->round_drops) {
-		/* The receiving host is the limit: what it took is all that it takes. */
-		g->cap_bps = u64_max(bps, 1);
-		g->cap_until_round = g->round + BW_ROUNDS;
-	} else if (g->cap_bps && g->round >= g->cap_until_round) {
-		g->cap_bps = 0;
-	}
-	if (g->state == CC_GROW_STARTUP)
-		startup_round(cc);
-	else if (g->state == CC_GROW_HOLD)
-		hold_round(cc);
-	round_begin(g, s);
-}
-
-/* ---- the seam ---- */
 
 static void grow_init(struct cc *cc)
 {
-	cc->u.grow.cwnd_bytes = initial_bytes(cc);
+	cc->u.grow = (struct cc_grow){.phase = CC_GROW_STARTUP, .last_phase = CC_GROW_STARTUP};
 }
 
-static void rtt_take(struct cc *cc, const struct cc_sample *s)
+static void take_rtt(struct cc_grow *g, const struct cc_sample *s)
+{
+	uint64_t rtt = s->rtt_ns;
+	if (!rtt)
+		return;
+	cc_smooth(&g->srtt_ns, rtt);
+	if (!g->round.min_rtt_ns || rtt < g->round.min_rtt_ns)
+		g->round.min_rtt_ns = rtt;
+	if (!g->min_rtt_ns || rtt < g->min_rtt_ns)
+		g->min_rtt_ns = rtt;
+	if (rtt <= g->min_rtt_ns + g->min_rtt_ns / 32)
+		g->min_seen_ns = s->now_ns;
+	if (!g->reprobe_end_ns)
+		return;
+	/* What was in flight when the window closed says nothing: the second half does. */
+	if (s->now_ns + (g->reprobe_end_ns - g->reprobe_start_ns) / 2 >= g->reprobe_end_ns &&
+	    (!g->reprobe_min_ns || rtt < g->reprobe_min_ns))
+		g->reprobe_min_ns = rtt;
+}
+
+/* The least RTT was not seen for long: look with next to nothing in flight. */
+static void reprobe(struct cc_grow *g, uint64_t now_ns)
+{
+	if (g->reprobe_end_ns && now_ns >= g->reprobe_end_ns) {
+		if (g->reprobe_min_ns) {
+			g->min_rtt_ns = g->reprobe_min_ns;
+			g->min_seen_ns = now_ns;
+		}
+		g->reprobe_end_ns = 0;
+	} else if (!g->reprobe_end_ns && g->phase == CC_GROW_CRUISE &&
+		   now_ns - g->min_seen_ns > MIN_RTT_AGE_NS) {
+		g->reprobe_start_ns = now_ns;
+		g->reprobe_end_ns = now_ns + 2 * g->srtt_ns + REPROBE_NS;
+		g->reprobe_min_ns = 0;
+	}
+}
+
+static void take_rate(struct cc_grow *g, uint64_t bps, bool app_limited)
+{
+	g->round.best_bps = u64_max(g->round.best_bps, bps);
+	if (!app_limited || bps > bw_bps(g))
+		max_add(&g->bw, bps, g->nround);
+}
+
+/* Losses are told about a round after the phase that they were sent in. */
+static void take_fate(struct cc *cc, const struct cc_round *r)
 {
 	struct cc_grow *g = &cc->u.grow;
+	struct cc_fate *f = &g->fate[g->last_phase];
+	struct cc_fate *low = &g->fate[CC_GROW_DOWN], *hold = &g->fate[CC_GROW_CRUISE];
+	double least = FATE_PKTS * cc->params.payload_bytes;
+	/* What a full queue drops is no measure of anything. */
+	bool clean = !r->host_drops && !g->queue_rounds && !g->last_queue_rounds;
+	if (g->phase == g->last_phase && clean) {
+		f->sent += (double)(r->delivered_bytes + r->lost_bytes);
+		f->lost += (double)r->lost_bytes;
+	}
+	if (g->phase != CC_GROW_CRUISE || low->sent < least || hold->sent < least)
+		return;
+	double low_loss = low->lost / low->sent, hold_loss = hold->lost / hold->sent;
+	/* Clearly more, and by more than two standard deviations. */
+	double more = hold_loss - 1.2 * low_loss - 0.02;
+	double variance = hold_loss * (1 - hold_loss) * cc->params.payload_bytes *
+			  (1 / low->sent + 1 / hold->sent);
+	if (more > 0 && more * more > 4 * variance)
+		g->base_loss = 0.5 * (g->base_loss < low_loss ? g->base_loss : low_loss);
+	else
+		g->base_loss = low_loss < LOSS_MAX ? low_loss : LOSS_MAX;
+	for (int i = 0; i < CC_GROW_PHASES; i++) {
+		if (g->fate[i].sent > FATE_FADE_PKTS * cc->params.payload_bytes) {
+			g->fate[i].sent /= 2;
+			g->fate[i].lost /= 2;
+		}
+	}
+}
 
-	g->srtt_ns = g->srtt_ns ? (7 * g->srtt_ns + s->rtt_ns) / 8 : s->rtt_ns;
-	if (!g->round_min_rtt_ns || s->rtt_ns < g->round_min_rtt_ns)
-		g->round_min_rtt_ns = s->rtt_ns;
-	if (!g->min_rtt_ns || s->rtt_ns <= g->min_rtt_ns + g->min_rtt_ns / 64) {
-		g->min_rtt_ns = g->min_rtt_ns ? u64_min(g->min_rtt_ns, s->rtt_ns) : s->rtt_ns;
-		g->min_rtt_seen_ns = s->now_ns;
-		g->aged_min_ns = 0;
+/* The receiving host drops: it takes what it took, for a while. */
+static void take_host_drops(struct cc_grow *g, const struct cc_round *r, uint64_t round_bps)
+{
+	if (r->host_drops) {
+		g->cap_bps = u64_max(round_bps - round_bps / 16, 1);
+		g->cap_round = g->nround;
+	} else if (g->cap_bps && g->nround - g->cap_round >= CAP_ROUNDS) {
+		g->cap_bps += g->cap_bps / 4;
+		g->cap_round = g->nround;
+		if (g->cap_bps > 2 * bw_bps(g))
+			g->cap_bps = 0;
+	}
+}
+
+/* Less arrives than the estimate, and not by chance: the path became slower. */
+static void take_slowness(struct cc *cc, const struct cc_round *r, uint64_t round_bps)
+{
+	struct cc_grow *g = &cc->u.grow;
+	double fated = (double)(r->delivered_bytes + r->lost_bytes);
+	bool lossy = fated > FATE_PKTS * cc->params.payload_bytes &&
+		     (double)r->lost_bytes > (g->base_loss + 0.1) * fated;
+	bool steady = g->phase != CC_GROW_STARTUP && g->phase != CC_GROW_DRAIN &&
+		      g->last_phase != CC_GROW_DOWN && !g->reprobe_end_ns;
+	bool slow = steady && !r->app_limited && (double)round_bps < 0.8 * (double)bw_bps(g) &&
+		    (g->queue_rounds || lossy);
+	g->slow_rounds = slow ? g->slow_rounds + 1 : 0;
+	if (g->slow_rounds >= SLOW_ROUNDS) {
+		max_reset(&g->bw, round_bps, g->nround);
+		g->slow_rounds = 0;
+	}
+}
+
+static void take_queue(struct cc_grow *g, const struct cc_round *r, bool drained)
+{
+	bool delayed = r->min_rtt_ns > g->min_rtt_ns + queue_limit_ns(g);
+	bool marked = 2 * r->ce_bytes > r->delivered_bytes;
+	g->last_queue_rounds = g->queue_rounds;
+	g->queue_rounds = delayed || marked ? g->queue_rounds + 1 : 0;
+	/* Held, and yet a queue grows: perhaps we make up for too much. */
+	if (g->queue_rounds == 2 && g->phase == CC_GROW_CRUISE)
+		g->base_loss *= 0.75;
+	/* In flight is down, and still: it is no queue of ours. */
+	g->stuck_rounds = delayed && drained ? g->stuck_rounds + 1 : 0;
+	if (g->stuck_rounds >= STUCK_ROUNDS) {
+		g->min_rtt_ns = r->min_rtt_ns;
+		g->stuck_rounds = g->queue_rounds = 0;
+	}
+}
+
+static void startup_round(struct cc_grow *g, bool app_limited)
+{
+	if (g->queue_rounds >= 2) {
+		phase_set(g, CC_GROW_DRAIN);
 		return;
 	}
-	if (!g->aged_min_ns || s->rtt_ns < g->aged_min_ns)
-		g->aged_min_ns = s->rtt_ns;
-	if (s->now_ns - g->min_rtt_seen_ns < MIN_RTT_NS)
+	if (app_limited)
 		return;
-	if (!g->reprobe_end_ns) {
-		/* Not seen for long: is it our own queue? A small window shows. */
-		g->reprobe_end_ns = s->now_ns + u64_max(REPROBE_NS, 2 * g->srtt_ns);
-		g->aged_min_ns = 0;
-	} else if (s->now_ns >= g->reprobe_end_ns) {
-		g->min_rtt_ns = g->aged_min_ns ? g->aged_min_ns : s->rtt_ns;
-		g->min_rtt_seen_ns = s->now_ns;
-		g->reprobe_end_ns = 0;
+	if ((double)bw_bps(g) >= 1.25 * (double)g->full_bps) {
+		g->full_bps = bw_bps(g);
+		g->full_rounds = 0;
+	} else if (++g->full_rounds >= FULL_ROUNDS) {
+		phase_set(g, CC_GROW_DRAIN);
 	}
+}
+
+static void next_phase(struct cc_grow *g, const struct cc_round *r, bool drained)
+{
+	bool queue = g->queue_rounds > 0;
+	switch (g->phase) {
+	case CC_GROW_STARTUP:
+		startup_round(g, r->app_limited);
+		break;
+	case CC_GROW_DRAIN:
+		if (drained || g->phase_rounds >= DRAIN_ROUNDS_MAX)
+			phase_set(g, CC_GROW_CRUISE);
+		break;
+	case CC_GROW_UP:
+		if (!queue && (double)bw_bps(g) >= 1.1 * (double)g->phase_bps)
+			phase_set(g, CC_GROW_UP); /* there is more: go on */
+		else if (queue || g->phase_rounds >= 2)
+			phase_set(g, CC_GROW_DOWN);
+		break;
+	case CC_GROW_DOWN:
+		if (g->phase_rounds >= 2 && (drained || g->phase_rounds >= DRAIN_ROUNDS_MAX))
+			phase_set(g, CC_GROW_CRUISE);
+		break;
+	default:
+		if (g->queue_rounds >= 2)
+			phase_set(g, CC_GROW_DOWN);
+		else if (g->phase_rounds >= CRUISE_ROUNDS)
+			phase_set(g, CC_GROW_UP);
+		break;
+	}
+}
+
+static void round_finish(struct cc *cc, const struct cc_sample *s)
+{
+	struct cc_grow *g = &cc->u.grow;
+	struct cc_round r = g->round;
+	enum cc_grow_phase phase = g->phase;
+	uint64_t round_bps = cc_rate_bps(r.delivered_bytes, s->now_ns - r.start_ns);
+	/* No sample was long enough to be believed: the round's own rate. */
+	if (!r.best_bps)
+		take_rate(g, round_bps, r.app_limited);
+	round_bps = u64_max(round_bps, g->round.best_bps);
+	g->nround++;
+	g->phase_rounds++;
+	uint64_t lag = cc_bytes_in(send_bps(g), g->min_rtt_ns / 8 + ROUND_MIN_NS / 2);
+	bool drained = s->inflight_bytes <=
+		       path_bytes(g) + lag + (uint64_t)EXTRA_PKTS * cc->params.payload_bytes;
+	take_queue(g, &r, drained);
+	take_host_drops(g, &r, round_bps);
+	take_slowness(cc, &r, round_bps);
+	take_fate(cc, &r);
+	next_phase(g, &r, drained);
+	g->last_phase = phase;
+	round_begin(g, s);
+}
+
+/* The longest time without news while something was in flight; fades. */
+static void take_gap(struct cc_grow *g, const struct cc_sample *s)
+{
+	if (!s->delivered_bytes)
+		return;
+	if (g->news_ns && !s->app_limited) {
+		uint64_t gap = u64_min(s->now_ns - g->news_ns, GAP_MAX_NS);
+		g->gap_ns = u64_max(gap, g->gap_ns - g->gap_ns / 64);
+	}
+	g->news_ns = s->inflight_bytes ? s->now_ns : 0;
 }
 
 static void grow_ack(struct cc *cc, const struct cc_sample *s)
 {
 	struct cc_grow *g = &cc->u.grow;
-
-	if (s->rtt_ns)
-		rtt_take(cc, s);
-	if (g->reprobe_end_ns && s->now_ns >= g->reprobe_end_ns + g->srtt_ns)
-		g->reprobe_end_ns = 0;
-	if (s->app_limited)
-		g->round_app_limited = true;
-	g->round_drops += s->host_drops;
-	if (g->state == CC_GROW_STARTUP && !s->app_limited)
-		/* Rounds are longer than round trips on local paths: no faster than known. */
-		g->cwnd_bytes =
-			u64_min(g->cwnd_bytes + s->delivered_bytes,
-				u64_max(STARTUP_ROOM * span_bytes(cc), 8 * initial_bytes(cc)));
-	if (!g->round_started)
+	struct cc_round *r = &g->round;
+	if (!r->start_ns)
 		round_begin(g, s);
-	else if (s->prior_delivered_bytes >= g->round_end_bytes &&
-		 s->now_ns - g->round_start_ns >= CC_ROUND_MIN_NS)
-		round_end(cc, s);
-	if (g->state == CC_GROW_DRAIN &&
-	    (s->inflight_bytes <= span_bytes(cc) || g->state_rounds >= 3))
-		state_set(g, CC_GROW_HOLD);
+	take_rtt(g, s);
+	take_gap(g, s);
+	reprobe(g, s->now_ns);
+	r->delivered_bytes += s->delivered_bytes;
+	r->lost_bytes = u64_sub_floor(r->lost_bytes + s->lost_bytes, s->spurious_bytes);
+	r->ce_bytes += s->ce_bytes;
+	r->host_drops += s->host_drops;
+	if (s->rate_interval_ns) {
+		r->app_limited |= s->app_limited;
+		if (s->rate_interval_ns >= u64_max(g->min_rtt_ns / 2, RATE_MIN_NS))
+			take_rate(g, cc_rate_bps(s->rate_bytes, s->rate_interval_ns),
+				  s->app_limited);
+		if (s->prior_delivered_bytes >= r->end_bytes &&
+		    s->now_ns - r->start_ns >= ROUND_MIN_NS)
+			round_finish(cc, s);
+	}
 }
 
 static uint64_t grow_window(const struct cc *cc)
 {
 	const struct cc_grow *g = &cc->u.grow;
-	uint64_t bdp = bdp_bytes(cc);
-
-	if (g->state == CC_GROW_STARTUP)
-		return g->cwnd_bytes;
+	uint64_t initial = (uint64_t)INITIAL_PKTS * cc->params.payload_bytes;
+	if (!bw_bps(g))
+		return initial;
+	uint64_t path = path_bytes(g);
+	uint64_t extra = u64_min(EXTRA_BYTES, cc_bytes_in(send_bps(g), EXTRA_NS));
+	/* News comes in lumps: what is sent between two of them, and between two more. */
+	extra = u64_max(extra, cc_bytes_in(send_bps(g), EXTRA_FAST_NS + 2 * g->gap_ns)) +
+		(uint64_t)EXTRA_PKTS * cc->params.payload_bytes;
 	if (g->reprobe_end_ns)
-		return u64_max(bdp / 2, initial_bytes(cc));
-	return u64_max(bdp + span_bytes(cc), initial_bytes(cc));
+		return path / 2;
+	if (g->phase == CC_GROW_STARTUP)
+		return u64_max((uint64_t)(2.885 * (double)path) + extra, initial);
+	/* Draining: no more than what keeps the path busy. */
+	if (g->phase == CC_GROW_DOWN || g->phase == CC_GROW_DRAIN)
+		return path + path / 4 + extra;
+	return 2 * path + extra;
 }
 
 static uint64_t grow_pacing(const struct cc *cc)
 {
 	const struct cc_grow *g = &cc->u.grow;
-	uint64_t bw = bottleneck(cc);
-	double gain = 1.0;
+	double bps;
+	if (bw_bps(g)) {
+		bps = gains[g->phase] * (double)send_bps(g) * MARGIN;
+	} else {
+		uint64_t rtt = g->srtt_ns ? g->srtt_ns : cc->params.rtt_ns;
+		bps = gains[g->phase] *
+		      (double)cc_rate_bps((uint64_t)INITIAL_PKTS * cc->params.payload_bytes, rtt);
+	}
+	/* Two packets a round trip always may. */
+	uint64_t rtt = g->srtt_ns ? g->srtt_ns : cc->params.rtt_ns;
+	double least = (double)cc_rate_bps(2 * (uint64_t)cc->params.payload_bytes, rtt);
+	if (g->cap_bps && bps > (double)g->cap_bps)
+		bps = (double)g->cap_bps;
+	return (uint64_t)(bps > least ? bps : least);
+}
 
-	if (g->state == CC_GROW_STARTUP || !bw)
-		return (uint64_t)(2.0 * (double)g->cwnd_bytes * 8e9 / (double)rtt_now(cc));
-	if (g->state == CC_GROW_DRAIN)
-		gain = 0.5;
-	else if (g->delay_rounds >= 2)
-		gain = 0.9;
-	else if (is_local(cc))
-		gain = LOCAL_GAIN; /* the window is the limit; its delay is milliseconds */
-	else if (g->cycle == 0 && g->state_rounds)
-		gain = 1.25;
-	else if (g->cycle == 1)
-		gain = 0.75;
-	return (uint64_t)(gain * (double)bw);
+static uint64_t grow_bottleneck(const struct cc *cc)
+{
+	return bw_bps(&cc->u.grow);
 }
 
 static void grow_check(const struct cc *cc)
 {
-	SDR_ASSERT(cc->u.grow.cwnd_bytes >= initial_bytes(cc));
-	SDR_ASSERT(cc->u.grow.cycle < CYCLE_ROUNDS);
-	(void)cc;
+	const struct cc_grow *g = &cc->u.grow;
+	SDR_ASSERT(g->phase < CC_GROW_PHASES && g->last_phase < CC_GROW_PHASES);
+	SDR_ASSERT(g->base_loss >= 0 && g->base_loss <= LOSS_MAX);
+	SDR_ASSERT(g->bw.best[0].value >= g->bw.best[1].value);
+	SDR_ASSERT(g->bw.best[1].value >= g->bw.best[2].value);
+	SDR_ASSERT(g->state != CC_GROW_HOLD || g->phase == CC_GROW_UP || g->phase == CC_GROW_DOWN ||
+		   g->phase == CC_GROW_CRUISE);
+	(void)g;
 }
 
 const struct cc_ops cc_grow_ops = {
@@ -318,6 +431,6 @@ const struct cc_ops cc_grow_ops = {
 	.ack = grow_ack,
 	.window_bytes = grow_window,
 	.pacing_bps = grow_pacing,
-	.bottleneck_bps = bottleneck,
+	.bottleneck_bps = grow_bottleneck,
 	.check = grow_check,
 };
