@@ -144,8 +144,8 @@ struct rel_channel {
 	bool sent_any;
 	uint64_t sent_pkts;
 	bool newest_valid;
-	uint64_t newest_psn; /* unwrapped: newest delivered */
-	uint64_t newest_pos; /* log position after the train that holds it */
+	uint64_t newest_psn;  /* unwrapped: newest delivered */
+	uint64_t newest_pos;  /* log position after the train that holds it */
 	uint64_t expired_pos; /* the timer of trains below it has run: they stay for the samples
 			       * that they give if they arrive after all */
 	uint64_t newest_sent_ns;
