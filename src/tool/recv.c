@@ -59,7 +59,6 @@ struct receiver {
 	struct xfer_sink sink;
 	struct progress bar;
 	uint8_t *memory;
-	struct sdr_mr *mr;
 	uint64_t block_bytes, depth;
 	struct slot slot[XFER_DEPTH_MAX];
 	uint64_t next;	/* number of the block that the sink gets next; slot next % depth */
@@ -80,9 +79,7 @@ static int hello_fits(const struct hello *h)
 
 static void free_blocks(struct receiver *r)
 {
-	if (r->mr)
-		sdr_mr_dereg(r->mr);
-	r->mr = NULL;
+	session_unregister(&r->s);
 	free(r->memory);
 	free(r->reply);
 	r->memory = r->reply = NULL;
@@ -98,8 +95,7 @@ static int alloc_blocks(struct receiver *r, const struct hello *h)
 	r->reply = malloc(XFER_REPLY_BYTES);
 	if (!r->reply || posix_memalign((void **)&r->memory, 1u << 21, bytes) != 0)
 		return -ENOMEM;
-	if (sdr_mr_reg(sdr_net_ctx(r->s.net), r->memory, bytes, 0, &r->mr) < 0)
-		r->mr = NULL; /* devices that need none */
+	session_register(&r->s, r->memory, bytes);
 	for (uint64_t i = 0; i < r->depth; i++)
 		r->slot[i] = (struct slot){.addr = r->memory + i * r->block_bytes};
 	r->next = 0;

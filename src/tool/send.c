@@ -52,7 +52,6 @@ struct sender {
 	struct xfer_source src;
 	struct progress bar;
 	uint8_t *memory, *replies;
-	struct sdr_mr *mr;
 	struct block block[XFER_DEPTH_MAX];
 	struct block *free_block; /* last used first: its memory is still in cache */
 	struct block *filled;	  /* read, but the connection was full */
@@ -73,8 +72,7 @@ static int alloc_blocks(struct sender *t)
 		say("no memory for %" PRIu64 " blocks in flight: lower --depth", t->o.depth);
 		return -1;
 	}
-	if (sdr_mr_reg(sdr_net_ctx(t->s.net), t->memory, bytes, 0, &t->mr) < 0)
-		t->mr = NULL; /* devices that need none */
+	session_register(&t->s, t->memory, bytes);
 	for (uint64_t i = t->o.depth; i-- > 0;) {
 		t->block[i].addr = t->memory + i * t->o.block_bytes;
 		t->block[i].next_free = t->free_block;
@@ -300,8 +298,7 @@ static int transfer(struct sender *t, const struct target *to)
 		rc = finish(t);
 	}
 	session_drop(&t->s);
-	if (t->mr)
-		sdr_mr_dereg(t->mr);
+	session_unregister(&t->s);
 	session_fini(&t->s);
 	free(t->memory);
 	free(t->replies);

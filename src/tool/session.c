@@ -85,6 +85,28 @@ void session_fini(struct session *s)
 	s->net = NULL;
 }
 
+void session_register(struct session *s, void *addr, size_t len)
+{
+	s->region.addr = addr;
+	s->region.len = len;
+	if (sdr_mr_reg(sdr_net_ctx(s->net), addr, len, 0, &s->region.mr) < 0)
+		s->region.mr = NULL; /* software devices need none; others fail at the post */
+}
+
+void session_unregister(struct session *s)
+{
+	if (s->region.mr)
+		sdr_mr_dereg(s->region.mr);
+	s->region.mr = NULL;
+}
+
+static struct sdr_mr *region_of(const struct session *s, const void *buf)
+{
+	const uint8_t *p = buf;
+
+	return p >= s->region.addr && p < s->region.addr + s->region.len ? s->region.mr : NULL;
+}
+
 void session_listening(struct session *s, const char *who)
 {
 	char advice[256] = "";
@@ -330,6 +352,7 @@ int session_write(struct session *s, const void *buf, uint64_t len, const uint32
 	if (s->over)
 		return s->status ? s->status : -SDR_E_CLOSED;
 	memcpy(&wr.addr, &buf, sizeof wr.addr); /* a write's buffer is only read */
+	wr.mr = region_of(s, buf);
 	if (imm) {
 		wr.imm = *imm;
 		wr.flags = SDR_OP_HAS_IMM;
@@ -344,6 +367,7 @@ int session_recv(struct session *s, void *buf, uint64_t len, void *cookie)
 
 	if (s->over)
 		return s->status ? s->status : -SDR_E_CLOSED;
+	wr.mr = region_of(s, buf);
 	return post_result(s, sdr_conn_recv_post(s->conn, &wr, &op));
 }
 

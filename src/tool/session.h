@@ -42,6 +42,11 @@ struct session {
 	struct sdr_conn *conn; /* the one that is served or was connected */
 	char peer[96];
 	int busy; /* poll without sleeping */
+	struct {
+		uint8_t *addr;
+		size_t len;
+		struct sdr_mr *mr;
+	} region;
 	int connected, greeted;
 	int over;   /* the connection has ended */
 	int status; /* ... 0: closed in order */
@@ -55,6 +60,9 @@ struct session {
 /* Opens the net; says what is wrong and returns -1. */
 int session_open(struct session *s, const struct net_opts *opts, unsigned int flags);
 void session_fini(struct session *s);
+/* Registers the memory that writes and receives use; one at a time, the caller's. */
+void session_register(struct session *s, void *addr, size_t len);
+void session_unregister(struct session *s);
 /* Says which port is listened on, and what would help this host. */
 void session_listening(struct session *s, const char *who);
 

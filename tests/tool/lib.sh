@@ -5,6 +5,7 @@
 set -u
 SDR=${1:?usage: $0 PATH-OF-SDR}
 SDR=$(realpath "$SDR")
+[ -x "$SDR" ] || { echo "$0: $SDR is not there"; exit 1; }
 LIMIT=60 # seconds for anything that is waited for
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/sdr-tool-XXXXXX")
 PIDS=()
@@ -43,6 +44,10 @@ finish() {
 	[ "$passed" != 0 ] || exit 77
 	exit 0
 }
+# A sanitizer's report is a failure whatever the exit code was meant to be.
+sanitized() { # FILE
+	! grep -qE 'Sanitizer|runtime error:' "$1" || fail "$(grep -m 1 -A 12 -E 'Sanitizer|runtime error:' "$1")"
+}
 check() { # TEXT COMMAND...
 	local text=$1
 	shift
@@ -55,6 +60,7 @@ run() {
 	shift
 	timeout -k 5 "$LIMIT" "$SDR" "$@" >out 2>err || rc=$?
 	if [ "$rc" = "$want" ]; then pass; else fail "exit code $rc, not $want: sdr $*"; fi
+	sanitized err
 }
 # says TEXT...: the last run's stderr has each text.
 says() {
@@ -105,9 +111,10 @@ wait_text() {
 	return 1
 }
 wait_rc() { # PID RC TEXT
-	local rc=0
+	local rc=0 file
 	wait "$1" || rc=$?
 	if [ "$rc" = "$2" ]; then pass; else fail "$3: exit code $rc, not $2"; fi
+	for file in *.err; do sanitized "$file"; done
 }
 # serve NAME ARGS...: starts a listener on a new $PORT and waits until it listens.
 serve() {
