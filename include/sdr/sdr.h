@@ -245,9 +245,10 @@ SDR_API int sdr_qp_ping(struct sdr_qp *qp);
 /* Changes the pacer of one-shot sends. 0: none. */
 SDR_API int sdr_qp_rate_set(struct sdr_qp *qp, uint64_t rate_bps);
 /*
- * Announces a smaller or larger payload for messages that start from now on (PAYLOAD);
- * sends of such messages wait until the peer has echoed it. -EINVAL outside
- * 64 .. the device's maximum.
+ * Before sdr_qp_connect() and sdr_qp_info_get(): this end's largest payload, as the
+ * attribute. Afterwards: announces a smaller or larger payload for messages that start
+ * from now on (PAYLOAD); sends of such messages wait until the peer has echoed it. -EINVAL
+ * outside 64 .. the device's maximum.
  */
 SDR_API int sdr_qp_payload_set(struct sdr_qp *qp, uint32_t payload_bytes);
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "path.h"
+#include "cc/path.h"
 
 #define MS UINT64_C(1000000)
 #define SEC UINT64_C(1000000000)

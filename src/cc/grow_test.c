@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/bits.h"
-#include "path.h"
+#include "cc/path.h"
 
 #define MS UINT64_C(1000000)
 #define US UINT64_C(1000)

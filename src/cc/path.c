@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/bits.h"
-#include "path.h"
+#include "cc/path.h"
 
 #define SEC 1e9
 

@@ -158,6 +158,32 @@ int frame_send(struct hs *hs, enum frame_kind kind, const void *body, size_t len
 	return hs_flush(hs);
 }
 
+void hs_payload_limit(const struct hs *hs, struct sdr_conn *conn)
+{
+	struct sdr_ctx_info info = {.size = sizeof(info)};
+	struct sockaddr_storage addr;
+	socklen_t addr_len = sizeof(addr), mtu_len = sizeof(int);
+	bool is_v6;
+	uint32_t payload;
+	int mtu = 0;
+
+	if (getpeername(hs->fd, (struct sockaddr *)&addr, &addr_len))
+		return;
+	is_v6 = addr.ss_family == AF_INET6 &&
+		!IN6_IS_ADDR_V4MAPPED(&((struct sockaddr_in6 *)&addr)->sin6_addr);
+	if (getsockopt(hs->fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP, is_v6 ? IPV6_MTU : IP_MTU, &mtu,
+		       &mtu_len) ||
+	    mtu <= 0)
+		return;
+	(void)sdr_ctx_query(conn->net->ctx, &info);
+	payload = sdr_payload_for_mtu((uint32_t)mtu, is_v6);
+	if (conn->attr.max_payload_bytes)
+		payload = (uint32_t)u64_min(payload, conn->attr.max_payload_bytes);
+	if (payload)
+		(void)sdr_qp_payload_set(conn->qp,
+					 (uint32_t)u64_min(payload, info.max_payload_bytes));
+}
+
 int hello_send(struct hs *hs)
 {
 	uint8_t body[FRAME_BODY_MAX];

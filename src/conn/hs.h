@@ -63,6 +63,8 @@ void hs_unlist(struct hs *hs);
 int hs_watch_fd(struct hs *hs, int fd, uint32_t events, int op);
 void hs_options(int fd);
 int frame_send(struct hs *hs, enum frame_kind kind, const void *body, size_t len);
+/* What the route of the TCP connection carries bounds the QP's payload: before HELLO. */
+void hs_payload_limit(const struct hs *hs, struct sdr_conn *conn);
 int hello_send(struct hs *hs);
 /* The QP info in a HELLO's body, or NULL. */
 const uint8_t *hello_info(const uint8_t *body, size_t len, size_t *info_len);

@@ -93,6 +93,7 @@ void client_dialled(struct hs *hs, uint64_t now)
 	}
 	hs->state = HS_HELLO;
 	hs->deadline_ns = UINT64_MAX; /* the connection's own */
+	hs_payload_limit(hs, hs->conn);
 	err = hello_send(hs);
 	if (err)
 		client_fail(hs, err, strerror(-err));

@@ -147,6 +147,7 @@ void server_on_hello(struct hs *hs, const uint8_t *body, size_t len)
 		return;
 	}
 	peer_target(hs, conn);
+	hs_payload_limit(hs, conn);
 	err = conn_connect_qp(conn, info, info_len, NULL);
 	if (err) {
 		connect_error_text(err, info, info_len, false, text, sizeof(text));

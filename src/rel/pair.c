@@ -4,13 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "base/bits.h"
-#include "pair.h"
+#include "rel/pair.h"
 
 #define START_NS UINT64_C(1000000000000)
 

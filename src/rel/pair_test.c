@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/bits.h"
-#include "pair.h"
+#include "rel/pair.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
@@ -94,7 +94,7 @@ static void everything_ends(void **state)
 {
 	(void)state;
 	const char *text = getenv("REL_SEEDS");
-	uint64_t seeds = text ? strtoull(text, NULL, 10) : 1500;
+	uint64_t seeds = text ? strtoull(text, NULL, 10) : 400;
 	const char *from = getenv("REL_SEED_FROM");
 	uint64_t first = from ? strtoull(from, NULL, 10) : 1;
 	for (uint64_t seed = first; seed < first + seeds; seed++) {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "pair.h"
+#include "rel/pair.h"
 
 #define MS UINT64_C(1000000)
 

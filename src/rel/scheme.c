@@ -4,8 +4,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -69,14 +67,47 @@ int rel_scheme_parse(const char *text, struct rel_params *out)
 	return -EINVAL;
 }
 
+/* Appends as much of the text as fits; the buffer always ends in 0. */
+static size_t append(char *buf, size_t len, size_t at, const char *text)
+{
+	while (*text && at + 1 < len)
+		buf[at++] = *text++;
+	if (len)
+		buf[at] = 0;
+	return at;
+}
+
+/* A multiple as short as three decimals can have it, as parse_rto() reads it. */
+static void multiple_text(double multiple, char out[16])
+{
+	unsigned long milli = (unsigned long)(multiple * 1000 + 0.5);
+	char digits[16];
+	int n = 0, skip = 0;
+	while (n < 4 || milli) {
+		digits[n++] = (char)('0' + milli % 10);
+		milli /= 10;
+	}
+	while (skip < 3 && digits[skip] == '0')
+		skip++;
+	while (n > skip) {
+		*out++ = digits[--n];
+		if (n == 3 && skip < 3)
+			*out++ = '.';
+	}
+	*out = 0;
+}
+
 char *rel_scheme_name(const struct rel_params *params, char *buf, size_t len)
 {
 	const char *name = params->repair == REL_REPAIR_GBN ? "gbn"
 			   : params->nack		    ? "sr-nack"
 							    : "sr";
-	if (params->rto_multiple > 0)
-		snprintf(buf, len, "%s:rto=%g", name, params->rto_multiple);
-	else
-		snprintf(buf, len, "%s", name);
+	char multiple[16];
+	size_t at = append(buf, len, 0, name);
+	if (params->rto_multiple > 0) {
+		multiple_text(params->rto_multiple, multiple);
+		at = append(buf, len, at, ":rto=");
+		append(buf, len, at, multiple);
+	}
 	return buf;
 }

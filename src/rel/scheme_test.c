@@ -12,8 +12,9 @@
 static void names_go_round(void **state)
 {
 	(void)state;
-	static const char *const names[] = {"gbn",	 "sr",	       "sr-nack",
-					    "gbn:rto=3", "sr:rto=1.5", "sr-nack:rto=100"};
+	static const char *const names[] = {"gbn",	    "sr",	  "sr-nack",
+					    "gbn:rto=3",    "sr:rto=1.5", "sr-nack:rto=100",
+					    "sr:rto=1.125", "gbn:rto=10"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct rel_params params;
 		char buf[REL_SCHEME_NAME];

@@ -131,9 +131,12 @@ void payload_on_echo(struct sdr_qp *qp, const struct wire_payload *msg)
 
 int sdr_qp_payload_set(struct sdr_qp *qp, uint32_t payload_bytes)
 {
-	if (!qp->live)
-		return -ENOTCONN;
 	if (payload_bytes < SDK_PAYLOAD_MIN || payload_bytes > qp->ctx->caps.max_payload_bytes)
 		return -EINVAL;
+	if (!qp->live) {
+		/* Not connected yet: it goes into the connection info. */
+		qp->attr.max_payload_bytes = payload_bytes;
+		return 0;
+	}
 	return payload_change(qp, payload_bytes, sdk_now(qp->ctx));
 }

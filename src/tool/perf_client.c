@@ -7,6 +7,7 @@
 #include "tool/perf.h"
 
 #include "tool/cli.h"
+#include "tool/loss.h"
 #include "tool/say.h"
 #include "tool/session.h"
 
@@ -180,7 +181,7 @@ static void count_conn(const struct sdr_conn_info *was, const struct sdr_conn_in
 	r->resent_bytes = is->tx_resent_bytes - was->tx_resent_bytes;
 	r->parity_bytes = is->tx_parity_bytes - was->tx_parity_bytes;
 	r->tx_pkts = is->tx_pkts - was->tx_pkts;
-	r->lost_pkts = is->tx_lost_pkts - was->tx_lost_pkts;
+	r->lost_pkts = loss_pkts(is) > loss_pkts(was) ? loss_pkts(is) - loss_pkts(was) : 0;
 	r->rate_found = is->rate_found;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "tool/progress.h"
 
+#include "tool/loss.h"
 #include "tool/say.h"
 
 #include "base/units.h"
@@ -59,8 +60,7 @@ static void losses_text(char *buf, size_t cap, const struct sdr_conn *conn)
 	if (!conn || sdr_conn_query(conn, &info) < 0 || info.tx_pkts == 0)
 		return;
 	units_size_text(resent, info.tx_resent_bytes);
-	snprintf(buf, cap, ", loss %.2f %%, resent %s",
-		 100.0 * (double)info.tx_lost_pkts / (double)info.tx_pkts, resent);
+	snprintf(buf, cap, ", loss %.2f %%, resent %s", 100 * loss_share(&info), resent);
 }
 
 static void left_text(char *buf, size_t cap, const struct progress *p, uint64_t bytes)

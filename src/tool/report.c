@@ -5,6 +5,7 @@
 #include "tool/report.h"
 
 #include "tool/json.h"
+#include "tool/loss.h"
 #include "tool/say.h"
 
 #include "base/units.h"
@@ -16,11 +17,6 @@
 static double goodput_bps(const struct report *r)
 {
 	return r->ns ? (double)r->bytes * 8e9 / (double)r->ns : 0;
-}
-
-static double loss(const struct report *r)
-{
-	return r->conn.tx_pkts ? (double)r->conn.tx_lost_pkts / (double)r->conn.tx_pkts : 0;
 }
 
 static void print_json(const struct report *r)
@@ -43,8 +39,9 @@ static void print_json(const struct report *r)
 	json_real(&j, "seconds", (double)r->ns / 1e9);
 	json_real(&j, "goodput_bps", goodput_bps(r));
 	json_uint(&j, "tx_pkts", r->conn.tx_pkts);
-	json_uint(&j, "lost_pkts", r->conn.tx_lost_pkts);
-	json_real(&j, "loss", loss(r));
+	json_uint(&j, "lost_pkts", loss_pkts(&r->conn));
+	json_uint(&j, "spurious_pkts", r->conn.tx_spurious_pkts);
+	json_real(&j, "loss", loss_share(&r->conn));
 	json_uint(&j, "resent_bytes", r->conn.tx_resent_bytes);
 	json_uint(&j, "parity_bytes", r->conn.tx_parity_bytes);
 	json_uint(&j, "rx_pkts", r->conn.rx_pkts);
@@ -67,7 +64,7 @@ static void losses_text(const struct report *r, char *buf, size_t cap)
 	if (r->conn.tx_data_bytes < r->bytes)
 		return; /* the receiver does not know what was lost on the way */
 	snprintf(buf, cap, "; loss seen %.3g %% (%" PRIu64 " of %" PRIu64 " packets), resent %s",
-		 100 * loss(r), r->conn.tx_lost_pkts, r->conn.tx_pkts,
+		 100 * loss_share(&r->conn), loss_pkts(&r->conn), r->conn.tx_pkts,
 		 units_size_text(resent, r->conn.tx_resent_bytes));
 }
 

@@ -50,7 +50,7 @@ def rule(ns, text):
     """Drops what arrives in ns and matches; an empty text drops nothing any more."""
     script = "table inet t\ndelete table inet t\n"
     if text:
-        script += "table inet t { chain c { type filter hook input priority 0; %s } }\n" % text
+        script += "table inet t {\n chain c {\n type filter hook input priority 0\n %s\n }\n}\n" % text
     subprocess.run(["ip", "netns", "exec", ns, "nft", "-f", "-"], input=script, text=True, check=True)
 
 
