@@ -15,7 +15,8 @@
  * Completion. Each operation ends exactly once, and is told in one of two ways: by the
  * net's completion queue (sdr_net_poll()), or, if it was posted with SDR_OP_TEST, by
  * sdr_op_test(). Nothing waits for ever: operations end with an error when the
- * connection dies, closes, or their deadline passes.
+ * connection dies, closes, or their deadline passes. They end in no particular order:
+ * tell them apart by cookie.
  *
  * Scheme names: "gbn", "sr", "sr-nack" (DESIGN: one engine, one parameter set).
  */
@@ -75,14 +76,17 @@ struct sdr_conn_attr {
 
 /*
  * Starts connecting; never blocks, name resolution of numeric addresses apart (host
- * names are looked up in a thread). An SDR_EV_CONNECTED or SDR_EV_FAILED event follows.
- * `host` is a name or address, port 0: SDR_DEFAULT_PORT.
+ * names are looked up in a thread). An SDR_EV_CONNECTED or SDR_EV_FAILED event follows;
+ * FAILED says: -ENXIO (no such host), -ECONNREFUSED, -ETIMEDOUT, another -errno of TCP,
+ * -SDR_E_MALFORMED (something else answered), -SDR_E_VERSION, -SDR_E_FEATURE,
+ * -SDR_E_NO_UDP (TCP works, UDP does not). All addresses of a host are tried in order.
+ * `host` is a name or address, port 0: SDR_DEFAULT_PORT. -ENOTSUP on a simulated device.
  */
 SDR_API int sdr_conn_connect(struct sdr_net *net, const char *host, uint16_t port,
 			     const struct sdr_conn_attr *attr, struct sdr_conn **out);
 /*
  * The attributes of connections that come in (also: starts accepting them). An
- * SDR_EV_ACCEPTED event brings each.
+ * SDR_EV_ACCEPTED event brings each. -EDESTADDRREQ: the context does not listen.
  */
 SDR_API int sdr_conn_listen(struct sdr_net *net, const struct sdr_conn_attr *attr);
 /*
@@ -100,7 +104,11 @@ SDR_API int sdr_conn_blob_set(struct sdr_conn *conn, const void *blob, size_t le
  * still posted end with -SDR_E_CLOSED. Never blocks.
  */
 SDR_API int sdr_conn_close(struct sdr_conn *conn);
-/* Frees it; unfinished operations end with -ECANCELED, the peer gets a RESET. */
+/*
+ * Frees it; unfinished operations end with -ECANCELED, the peer gets a RESET (not after
+ * SDR_EV_CLOSED). Completions of it that are still queued say conn = NULL; operations
+ * posted with SDR_OP_TEST may still be tested.
+ */
 SDR_API void sdr_conn_destroy(struct sdr_conn *conn);
 SDR_API void *sdr_conn_cookie(const struct sdr_conn *conn);
 SDR_API void sdr_conn_cookie_set(struct sdr_conn *conn, void *cookie);
@@ -125,7 +133,11 @@ struct sdr_op_wr {
 
 /*
  * Both: the buffer is the library's until the completion. -EAGAIN: too many in flight,
- * take completions first. -ENOTCONN, -EINVAL, -ESHUTDOWN (closing).
+ * take completions first. -ENOTCONN, -EINVAL, -ESHUTDOWN (closing, at either end), or why
+ * the connection died. A write and a receive that match end together: one that is cancelled
+ * or whose deadline passes ends the other with -SDR_E_ABORTED (receive) or -SDR_E_EARLY
+ * (write), and a write longer than its receive ends with -SDR_E_TOO_LONG. *out is valid until
+ * the completion was taken; out may be NULL.
  */
 SDR_API int sdr_write_post(struct sdr_conn *conn, const struct sdr_op_wr *wr, struct sdr_op **out);
 SDR_API int sdr_conn_recv_post(struct sdr_conn *conn, const struct sdr_op_wr *wr,
@@ -141,15 +153,16 @@ struct sdr_completion {
 	int status;	 /* 0, or -SDR_E_..., -ECANCELED */
 	uint64_t length; /* bytes of the message */
 	uint32_t imm;
-	uint8_t has_imm;
+	uint8_t has_imm; /* a receive's, other than 0: a write without one carries 0 */
 	uint64_t posted_ns, done_ns;
 };
 
 /* 1 and the completion: the op is freed; 0: not yet; -EINVAL: not posted with SDR_OP_TEST. */
 SDR_API int sdr_op_test(struct sdr_op *op, struct sdr_completion *out);
-/* sdr_op_test() until it says 1; -SDR_E_DEADLINE (the op lives on) after deadline_ns. */
+/* sdr_op_test() until it says 1; -SDR_E_DEADLINE (the op lives on) after deadline_ns.
+ * -ENOTSUP on a simulated device: its owner moves the time. */
 SDR_API int sdr_op_wait(struct sdr_op *op, uint64_t deadline_ns, struct sdr_completion *out);
-/* Takes up to max completions; returns how many. */
+/* Takes up to max completions; returns how many. out[0].size is the size of each. */
 SDR_API int sdr_net_poll(struct sdr_net *net, struct sdr_completion *out, int max);
 
 /* ---- events ----------------------------------------------------------------- */
