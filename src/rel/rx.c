@@ -222,7 +222,8 @@ bool rel_rx_feed(struct rel_rx *rx, uint32_t message, uint32_t first_word, const
 	nwords = (uint32_t)u64_min(nwords, words_left);
 	if (nwords == 0)
 		return false;
-	rel_rx_learn(rx, msg, first_word, words, nwords);
+	if (!rel_rx_learn(rx, msg, first_word, words, nwords))
+		rx->blind = true;
 	raise_high(rx, msg, first_word, words, nwords);
 	bool more = raise_cum(msg, first_word, words, nwords);
 	rel_rx_known_trim(rx, msg);

@@ -153,6 +153,7 @@ struct rel_rx {
 	bool building, full, after_pause;
 	unsigned int passes_done;
 	bool pass_begun;
+	bool blind; /* no memory for what was fed: it must not be told from what is known */
 	uint32_t cursor_to, cursor_end, regions_left; /* of the cursor's region: asked so far */
 	bool cursor_first, cursor_moved;
 	uint32_t dirty_left, look_left, tell_left, cursor_left, skip_left; /* words */

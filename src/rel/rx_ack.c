@@ -261,8 +261,10 @@ static void cursor_encode(struct rel_rx *rx, uint64_t end_word)
 	uint64_t first = (uint64_t)rx->cursor.word * REL_UNIT;
 	uint64_t end = u64_min(end_word * REL_UNIT, rel_rx_reach(rx, msg));
 	uint32_t length = (uint32_t)u64_sub_floor(end, first);
-	if (length == 0)
+	if (length == 0 || rx->blind) {
+		rx->cursor.word = (uint32_t)end_word;
 		return;
+	}
 	rel_rx_known_copy(msg, rx->cursor.word, (uint32_t)bits_words(length), words);
 	uint32_t covered =
 		wire_ack_window_from_bits(&rx->enc, msg->message, (uint32_t)first, length, words);
@@ -287,6 +289,7 @@ static bool scan_cursor(struct rel_rx *rx)
 			rx->cursor_to = rx->cursor.word = (uint32_t)first;
 			rx->cursor_end = (uint32_t)u64_min(end, first + REGION_WORDS);
 			rx->pass_begun = true;
+			rx->blind = false;
 		}
 		first = rx->cursor_to;
 		end = rx->cursor_end;

@@ -40,8 +40,9 @@ static inline struct rel_rx_span *rel_rx_span_at(const struct rel_rx *rx, uint64
 {
 	return &rx->span[pos % REL_RX_SPANS];
 }
-/* Compares words with what was known, and remembers what is new as spans. */
-void rel_rx_learn(struct rel_rx *rx, struct rel_rx_msg *msg, uint32_t first_word,
+/* Compares words with what was known, and remembers what is new as spans. False: no memory
+ * for some of it. */
+bool rel_rx_learn(struct rel_rx *rx, struct rel_rx_msg *msg, uint32_t first_word,
 		  const uint64_t *words, uint32_t nwords);
 /* Nothing of this word is missing, as far as we know. */
 static inline bool rel_rx_known_full(const struct rel_rx_msg *msg, uint64_t word)

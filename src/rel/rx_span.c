@@ -64,10 +64,11 @@ static uint64_t *known_word(struct rel_rx *rx, struct rel_rx_msg *msg, uint32_t 
 	return *page ? &(*page)->word[word % REL_KNOWN_WORDS] : NULL;
 }
 
-void rel_rx_learn(struct rel_rx *rx, struct rel_rx_msg *msg, uint32_t first_word,
+bool rel_rx_learn(struct rel_rx *rx, struct rel_rx_msg *msg, uint32_t first_word,
 		  const uint64_t *words, uint32_t nwords)
 {
 	uint32_t hi_word = msg->hi / REL_UNIT; /* before these words */
+	bool all = true;
 	for (uint32_t i = 0; i < nwords; i++) {
 		uint32_t word = first_word + i;
 		if (word / REL_KNOWN_WORDS < msg->known_from)
@@ -76,6 +77,7 @@ void rel_rx_learn(struct rel_rx *rx, struct rel_rx_msg *msg, uint32_t first_word
 		if (!bits)
 			continue;
 		uint64_t *known = known_word(rx, msg, word);
+		all = all && known;
 		if (!known || (bits & ~*known) == 0)
 			continue;
 		*known |= bits;
@@ -84,6 +86,7 @@ void rel_rx_learn(struct rel_rx *rx, struct rel_rx_msg *msg, uint32_t first_word
 		span_add_all(rx, msg->message, jump ? hi_word : word, word + 1);
 		hi_word = word > hi_word ? word : hi_word;
 	}
+	return all;
 }
 
 void rel_rx_known_copy(const struct rel_rx_msg *msg, uint32_t first_word, uint32_t nwords,

@@ -113,7 +113,7 @@ static void heavy_loss(void **state)
 	for (int i = 0; i < 4; i++)
 		c.path[i].loss = 0.3;
 	c.ack_loss = 0.3;
-	c.messages = 2;
+	c.messages = 1;
 	pair_run(&c, &r);
 	report("30 %", &r);
 	assert_int_equal(r.too_soon, 0);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Proves that the harness can see faults: this is linked with a copy of rel/ in which the
+ * build has broken one line (CMakeLists.txt), and passes only if the harness complains.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "rel/pair.h"
+
+#define MS UINT64_C(1000000)
+#define RTT (20 * MS)
+
+static uint64_t complaints(const char *fault)
+{
+	struct pair_config c = {
+		.scheme = "sr-nack",
+		.seed = 3,
+		.channels = 1,
+		.path = {{.delay_ns = RTT / 2}},
+		.ack_delay_ns = RTT / 2,
+		.gap_ns = 10000,
+		.window_pkts = 1u << 30,
+		.max_train = 8,
+		.messages = 20,
+		.min_pkts = 1000,
+		.max_pkts = 1000,
+		.granted = 512,
+		.limit_ns = 1000000 * MS,
+	};
+	struct pair_result r;
+	if (strcmp(fault, "recency") == 0) {
+		c.path[0].loss = 0.02;
+	} else if (strcmp(fault, "reorder") == 0) {
+		c.path[0].jitter_ns = RTT / 17;
+	} else {
+		c.scheme = "sr";
+		c.ack_out_from_ns = 30 * MS;
+		c.ack_out_until_ns = 2000 * MS;
+	}
+	pair_run(&c, &r);
+	return r.too_soon + r.spurious;
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const faults[] = {"recency", "reorder", "silence"};
+	const char *planted = argc > 1 ? argv[1] : "";
+	int bad = 0;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		if (planted[0] && strcmp(planted, faults[i]) != 0)
+			continue;
+		uint64_t n = complaints(faults[i]);
+		printf("%s: %llu complaints%s\n", faults[i], (unsigned long long)n,
+		       planted[0] ? " (a fault was planted)" : "");
+		bad += (n > 0) != (planted[0] != 0);
+	}
+	return bad != 0;
+}

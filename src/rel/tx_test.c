@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sender alone: edges, allocation failures, and a slow twin of its bookkeeping. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <errno.h>
+
+#include "base/rng.h"
+#include "rel/rel.h"
+#include "rel/tx_priv.h"
+#include "wire/ack.h"
+
+#define MS UINT64_C(1000000)
+
+static void tx_new(struct rel_tx *tx, const char *scheme, uint32_t channels)
+{
+	struct rel_tx_params p = {.channels = channels};
+	assert_int_equal(rel_scheme_parse(scheme, &p.scheme), 0);
+	assert_int_equal(rel_tx_init(tx, &p, &sdr_alloc_system), 0);
+}
+
+static void opening(void **state)
+{
+	(void)state;
+	struct rel_tx tx;
+	struct rel_tx_params bad = {.channels = 0};
+	assert_int_equal(rel_tx_init(&tx, &bad, &sdr_alloc_system), -EINVAL);
+	bad.channels = REL_MAX_CHANNELS + 1;
+	assert_int_equal(rel_tx_init(&tx, &bad, &sdr_alloc_system), -EINVAL);
+	tx_new(&tx, "sr-nack", 1);
+	assert_int_equal(rel_tx_open(&tx, 5, 0), -EINVAL);
+	assert_int_equal(rel_tx_open(&tx, 0xfffffffeu, 1), 0);
+	assert_int_equal(rel_tx_open(&tx, 0xfffffffeu, 1), -EINVAL);
+	assert_int_equal(rel_tx_open(&tx, 0xfffffff0u, 1), -EINVAL);
+	assert_int_equal(rel_tx_open(&tx, 4, 1), 0); /* across the wrap */
+	assert_int_equal(rel_tx_open(&tx, 0xfffffffeu + REL_OPEN_SPAN, 1), -EAGAIN);
+	assert_int_equal(rel_tx_open(&tx, 0xfffffffdu + REL_OPEN_SPAN, 1), 0);
+	rel_tx_close(&tx, 77); /* unknown: ignored */
+	assert_true(rel_tx_is_open(&tx, 4) && !rel_tx_is_open(&tx, 3));
+	rel_tx_close_below(&tx, 5);
+	assert_int_equal(tx.nopen, 1);
+	rel_tx_check(&tx);
+	rel_tx_fini(&tx);
+
+	tx_new(&tx, "sr-nack", 1);
+	for (uint32_t i = 0; i < REL_MAX_OPEN; i++)
+		assert_int_equal(rel_tx_open(&tx, i, 1), 0);
+	assert_int_equal(rel_tx_open(&tx, REL_MAX_OPEN, 1), -EAGAIN);
+	rel_tx_check(&tx);
+	rel_tx_fini(&tx);
+}
+
+static void ranges_are_cut_at_units(void **state)
+{
+	(void)state;
+	struct rel_tx tx;
+	struct rel_range r;
+	static const uint32_t want[][3] = {
+		{0, 0, 64}, {0, 64, 10}, {0, 74, 54}, {0, 128, 2}, {2, 0, 1}};
+	static const uint32_t most[] = {1000, 10, 100, 64, 64};
+	tx_new(&tx, "sr", 1);
+	assert_int_equal(rel_tx_next(&tx, 1, 64, &r), 0);
+	assert_int_equal(rel_tx_open(&tx, 0, 130), 0);
+	assert_int_equal(rel_tx_open(&tx, 2, 1), 0);
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_int_equal(rel_tx_next(&tx, i + 1, 0, &r), 0);
+		assert_true(rel_tx_pending(&tx));
+		assert_int_equal(rel_tx_next(&tx, i + 1, most[i], &r), 1);
+		assert_int_equal(r.message, want[i][0]);
+		assert_int_equal(r.first, want[i][1]);
+		assert_int_equal(r.count, want[i][2]);
+		assert_true(!r.resend && !r.probe);
+		rel_tx_sent(&tx, &r, 0, r.first, i + 1);
+		rel_tx_check(&tx);
+	}
+	assert_int_equal(rel_tx_next(&tx, 9, 64, &r), 0);
+	assert_true(!rel_tx_pending(&tx));
+	assert_int_equal(rel_tx_inflight_all(&tx), 131);
+	rel_tx_close(&tx, 0);
+	assert_int_equal(rel_tx_inflight(&tx, 0), 1);
+	rel_tx_close(&tx, 2);
+	assert_int_equal(rel_tx_inflight_all(&tx), 0);
+	assert_int_equal(rel_tx_deadline(&tx), UINT64_MAX);
+	rel_tx_fini(&tx);
+}
+
+/* An ACK with one window and one channel. */
+static int ack_body(uint8_t *buf, size_t cap, uint32_t message, uint32_t n, const uint64_t *bits,
+		    const struct wire_ack_channel *channel)
+{
+	struct wire_ack_enc enc;
+	assert_int_equal(wire_ack_begin(&enc, buf, cap, 0, channel ? 1 : 0), 0);
+	if (n)
+		assert_int_equal(wire_ack_window_from_bits(&enc, message, 0, n, bits), n);
+	if (channel)
+		assert_int_equal(wire_ack_channel_put(&enc, channel), 0);
+	return wire_ack_end(&enc);
+}
+
+static void untracked_packets(void **state)
+{
+	(void)state;
+	struct rel_tx tx;
+	struct rel_range r;
+	struct rel_ack_result out;
+	uint8_t buf[300];
+	uint64_t bits = 3;
+	struct wire_ack_channel fact = {
+		.flags = WIRE_ACK_PSN_VALID, .newest_psn = 101, .received = 2};
+	tx_new(&tx, "sr-nack", 1);
+	assert_int_equal(rel_tx_open(&tx, 0, 2), 0);
+	assert_int_equal(rel_tx_next(&tx, MS, 64, &r), 1);
+	rel_tx_sent(&tx, &r, 0, 100, MS);
+	assert_int_equal(rel_tx_sent_untracked(&tx, 30, 0, 102, MS), 0);
+	assert_int_equal(rel_tx_sent_untracked(&tx, 5, 0, 132, MS), 0);
+	assert_int_equal(rel_tx_inflight(&tx, 0), 37);
+	int len = ack_body(buf, sizeof(buf), 0, 2, &bits, &fact);
+	assert_int_equal(rel_tx_ack(&tx, buf, (size_t)len, 3 * MS, &out), 0);
+	assert_int_equal(out.acked_pkts, 2);
+	assert_int_equal(out.ch[0].rtt_sample_ns, 2 * MS);
+	assert_int_equal(rel_tx_inflight(&tx, 0), 35);
+	fact.newest_psn = 110; /* within the first of the two */
+	fact.received = 11;
+	len = ack_body(buf, sizeof(buf), 0, 0, NULL, &fact);
+	assert_int_equal(rel_tx_ack(&tx, buf, (size_t)len, 4 * MS, &out), 0);
+	assert_int_equal(out.ch[0].delivered_pkts, 9);
+	assert_int_equal(rel_tx_inflight(&tx, 0), 5);
+	rel_tx_check(&tx);
+	rel_tx_close(&tx, 0);
+	assert_int_equal(rel_tx_inflight_all(&tx), 0);
+	rel_tx_check(&tx);
+	rel_tx_fini(&tx);
+}
+
+static void bad_bodies_change_nothing(void **state)
+{
+	(void)state;
+	struct rel_tx tx;
+	struct rel_range r;
+	struct rel_ack_result out;
+	uint8_t buf[300];
+	uint64_t bits = 3;
+	struct wire_ack_channel fact = {
+		.flags = WIRE_ACK_PSN_VALID, .newest_psn = 5, .received = 2};
+	tx_new(&tx, "sr-nack", 1);
+	assert_int_equal(rel_tx_open(&tx, 0, 10), 0);
+	assert_int_equal(rel_tx_next(&tx, MS, 64, &r), 1);
+	rel_tx_sent(&tx, &r, 0, 0, MS);
+	int len = ack_body(buf, sizeof(buf), 0, 10, &bits, &fact);
+	struct rel_tx before = tx;
+	for (int n = 0; n < len; n++) {
+		assert_true(rel_tx_ack(&tx, buf, (size_t)n, 2 * MS, &out) < 0);
+		before.stats.bad_acks++;
+		assert_memory_equal(&before, &tx, sizeof(tx));
+		assert_int_equal(out.acked_pkts, 0);
+	}
+	/* Facts about what was never sent are counted and ignored. */
+	fact.newest_psn = 10;
+	len = ack_body(buf, sizeof(buf), 0, 0, NULL, &fact);
+	assert_int_equal(rel_tx_ack(&tx, buf, (size_t)len, 2 * MS, &out), 0);
+	fact.newest_psn = 5;
+	fact.received = 11;
+	len = ack_body(buf, sizeof(buf), 0, 0, NULL, &fact);
+	assert_int_equal(rel_tx_ack(&tx, buf, (size_t)len, 2 * MS, &out), 0);
+	fact.id = 1;
+	len = ack_body(buf, sizeof(buf), 0, 0, NULL, &fact);
+	assert_int_equal(rel_tx_ack(&tx, buf, (size_t)len, 2 * MS, &out), 0);
+	assert_int_equal(tx.stats.lies, 3);
+	uint64_t many = ~UINT64_C(0);
+	len = ack_body(buf, sizeof(buf), 0, 64, &many, NULL);
+	assert_int_equal(rel_tx_ack(&tx, buf, (size_t)len, 2 * MS, &out), 0);
+	assert_int_equal(tx.stats.lies, 4);
+	assert_int_equal(out.acked_pkts, 10);
+	assert_true(rel_tx_is_acked(&tx, 0));
+	rel_tx_check(&tx);
+	rel_tx_fini(&tx);
+}
+
+/* An allocator that fails after so many, and knows what is out. */
+struct failing {
+	int left, out;
+};
+
+static void *failing_zalloc(void *arg, size_t bytes)
+{
+	struct failing *f = arg;
+	if (f->left-- <= 0)
+		return NULL;
+	f->out++;
+	return sdr_alloc_system.zalloc(sdr_alloc_system.arg, bytes);
+}
+
+static void failing_free(void *arg, void *p)
+{
+	struct failing *f = arg;
+	f->out--;
+	sdr_alloc_system.free(sdr_alloc_system.arg, p);
+}
+
+static void allocation_failures(void **state)
+{
+	(void)state;
+	for (int fail = 0; fail < 40; fail++) {
+		struct failing f = {.left = fail};
+		struct sdr_alloc alloc = {failing_zalloc, failing_free, &f};
+		struct rel_tx_params p = {.channels = 2, .scheme.nack = true};
+		struct rel_tx tx;
+		struct rel_range r;
+		struct rel_ack_result out;
+		uint32_t psn[2] = {0, 0};
+		assert_int_equal(rel_tx_init(&tx, &p, &alloc), 0);
+		uint64_t now = MS;
+		for (int step = 0; step < 400; step++, now += MS) {
+			if (step == 200)
+				f.left = 1000000; /* memory is there again */
+			(void)rel_tx_open(&tx, (uint32_t)step, 9000);
+			uint32_t c = (uint32_t)step % 2;
+			int got = rel_tx_next(&tx, now, 40, &r);
+			assert_true(got == 0 || got == 1 || got == -ENOMEM);
+			if (got == 1) {
+				rel_tx_sent(&tx, &r, c, psn[c], now);
+				psn[c] += r.count;
+			}
+			if (psn[c] && step % 3 == 0) {
+				uint8_t buf[300];
+				struct wire_ack_channel fact = {.id = (uint8_t)c,
+								.flags = WIRE_ACK_PSN_VALID,
+								.newest_psn = psn[c] - 1};
+				uint64_t bits = 1;
+				struct wire_ack_enc enc;
+				assert_int_equal(wire_ack_begin(&enc, buf, sizeof(buf), 0, 1), 0);
+				(void)wire_ack_window_from_bits(&enc, tx.oldest->message, 0, 64,
+								&bits);
+				assert_int_equal(wire_ack_channel_put(&enc, &fact), 0);
+				int len = wire_ack_end(&enc);
+				assert_int_equal(
+					rel_tx_ack(&tx, buf, (size_t)len, now + MS / 2, &out), 0);
+			}
+			rel_tx_check(&tx);
+		}
+		assert_true(tx.stats.sent_pkts > 1000);
+		rel_tx_fini(&tx);
+		assert_int_equal(f.out, 0);
+	}
+}
+
+/* ---- the slow twin: one record a packet ---- */
+
+#define T_MSGS 4u
+#define T_PKTS 300u
+#define T_CHANNELS 3u
+#define T_TRAINS 20000u
+
+struct twin_pkt {
+	bool sent, acked, lost;
+	uint64_t sent_ns;
+	uint32_t channel;
+};
+
+struct twin {
+	struct twin_pkt pkt[T_MSGS][T_PKTS];
+	uint32_t npkts[T_MSGS];
+	bool open[T_MSGS];
+	uint64_t psn_sent_ns[T_CHANNELS][T_TRAINS]; /* by PSN */
+	uint32_t psn[T_CHANNELS];
+	uint64_t acked;
+};
+
+static void twin_sent(struct twin *t, const struct rel_range *r, uint32_t c, uint64_t now)
+{
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct twin_pkt *p = &t->pkt[r->message][r->first + i];
+		assert_int_equal(p->sent, r->resend);
+		assert_true(r->probe || !r->resend || p->lost);
+		assert_false(p->acked);
+		p->sent = true;
+		p->lost = false;
+		p->sent_ns = now;
+		p->channel = c;
+		t->psn_sent_ns[c][t->psn[c]++] = now;
+		assert_true(t->psn[c] < T_TRAINS);
+	}
+}
+
+/* A random ACK: windows of any bits, facts of any PSN that was sent. */
+static int twin_ack(struct rng *rng, const struct twin *t, uint8_t *buf, size_t cap,
+		    struct wire_ack_channel fact[T_CHANNELS])
+{
+	struct wire_ack_enc enc;
+	assert_int_equal(wire_ack_begin(&enc, buf, cap, 0, T_CHANNELS), 0);
+	for (uint64_t n = rng_below(rng, 4); n > 0; n--) {
+		uint64_t bits[8];
+		uint32_t first = (uint32_t)rng_below(rng, T_PKTS);
+		for (int i = 0; i < 8; i++) {
+			bits[i] = rng_next(rng);
+			for (uint64_t k = rng_below(rng, 3); k > 0; k--)
+				bits[i] &= rng_next(rng);
+		}
+		(void)wire_ack_window_from_bits(&enc, (uint32_t)rng_below(rng, T_MSGS + 1), first,
+						1 + (uint32_t)rng_below(rng, T_PKTS), bits);
+	}
+	for (uint32_t c = 0; c < T_CHANNELS; c++) {
+		fact[c] = (struct wire_ack_channel){.id = (uint8_t)c};
+		if (t->psn[c] && rng_below(rng, 4)) {
+			fact[c].flags = WIRE_ACK_PSN_VALID;
+			fact[c].newest_psn = (uint32_t)rng_below(rng, t->psn[c]);
+		}
+		assert_int_equal(wire_ack_channel_put(&enc, &fact[c]), 0);
+	}
+	return wire_ack_end(&enc);
+}
+
+static void twin_apply(struct twin *t, const uint8_t *body, int len, bool hole[T_MSGS][T_PKTS])
+{
+	struct wire_ack ack;
+	struct wire_window win;
+	uint32_t first, n;
+	bool received;
+	memset(hole, 0, sizeof(bool[T_MSGS][T_PKTS]));
+	assert_int_equal(wire_ack_open(body, (size_t)len, &ack), 0);
+	while (wire_ack_next_window(&ack, &win)) {
+		while (wire_ack_next_run(&win, &first, &n, &received)) {
+			for (uint32_t k = first; k < first + n; k++) {
+				if (win.message >= T_MSGS || !t->open[win.message] ||
+				    k >= t->npkts[win.message] || !t->pkt[win.message][k].sent)
+					continue;
+				struct twin_pkt *p = &t->pkt[win.message][k];
+				if (!received) {
+					hole[win.message][k] = true;
+					continue;
+				}
+				t->acked += !p->acked;
+				p->acked = true;
+				p->lost = false;
+			}
+		}
+	}
+}
+
+/* Same acked bits; lost ones only with a reason; in flight by counting. */
+static void twin_compare(const struct rel_tx *tx, struct twin *t, bool hole[T_MSGS][T_PKTS],
+			 const struct wire_ack_channel *fact, uint64_t now)
+{
+	uint64_t inflight[T_CHANNELS] = {0};
+	for (uint32_t m = 0; m < T_MSGS; m++) {
+		struct rel_msg *msg = rel_msg_find(tx, m);
+		assert_int_equal(msg != NULL, t->open[m]);
+		for (uint32_t k = 0; msg && k < t->npkts[m]; k++) {
+			struct twin_pkt *p = &t->pkt[m][k];
+			struct rel_word w;
+			bool any = rel_word_get(msg, k / 64, &w);
+			bool acked = any && w.page->acked[w.at] >> (k % 64) & 1;
+			bool lost = any && w.page->lost[w.at] >> (k % 64) & 1;
+			assert_int_equal(acked, p->acked);
+			if (lost && !p->lost) {
+				const struct wire_ack_channel *f = &fact[p->channel];
+				assert_non_null(hole);
+				assert_true(hole[m][k] && (f->flags & WIRE_ACK_PSN_VALID));
+				uint64_t newest = t->psn_sent_ns[p->channel][f->newest_psn];
+				assert_true(p->sent_ns + REL_REORDER_MIN_NS <= newest + f->age_ns);
+				assert_true(p->sent_ns < newest);
+				assert_true(now > p->sent_ns);
+			}
+			assert_true(lost || !p->lost);
+			p->lost = lost;
+			if (p->sent && !p->acked && !p->lost)
+				inflight[p->channel]++;
+		}
+	}
+	for (uint32_t c = 0; c < T_CHANNELS; c++)
+		assert_int_equal(inflight[c], rel_tx_inflight(tx, c));
+	assert_int_equal(t->acked, tx->stats.acked_pkts);
+}
+
+static void slow_twin(void **state)
+{
+	(void)state;
+	uint64_t lost = 0, spurious = 0;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		static bool hole[T_MSGS][T_PKTS];
+		struct twin *t = calloc(1, sizeof(*t));
+		struct rel_tx tx;
+		struct rel_range r;
+		struct rel_ack_result out;
+		struct wire_ack_channel fact[T_CHANNELS];
+		struct rng rng;
+		uint64_t now = 1000 * MS;
+		rng_init(&rng, seed);
+		tx_new(&tx, "sr-nack", T_CHANNELS);
+		for (uint32_t m = 0; m < T_MSGS; m++) {
+			t->npkts[m] = 1 + (uint32_t)rng_below(&rng, T_PKTS);
+			t->open[m] = true;
+			assert_int_equal(rel_tx_open(&tx, m, t->npkts[m]), 0);
+		}
+		for (int step = 0; step < 600; step++) {
+			now += rng_below(&rng, MS);
+			uint32_t c = (uint32_t)rng_below(&rng, T_CHANNELS);
+			if (rng_below(&rng, 3)) {
+				uint32_t most = 1 + (uint32_t)rng_below(&rng, 80);
+				if (rel_tx_next(&tx, now, most, &r) == 1) {
+					r.count = 1 + (uint32_t)rng_below(&rng, r.count);
+					rel_tx_sent(&tx, &r, c, t->psn[c], now);
+					twin_sent(t, &r, c, now);
+				}
+				twin_compare(&tx, t, NULL, NULL, now);
+			} else {
+				uint8_t buf[1200];
+				int len = twin_ack(&rng, t, buf, sizeof(buf), fact);
+				assert_int_equal(rel_tx_ack(&tx, buf, (size_t)len, now, &out), 0);
+				twin_apply(t, buf, len, hole);
+				twin_compare(&tx, t, hole, fact, now);
+			}
+			if (rng_below(&rng, 200) == 0) {
+				uint32_t m = (uint32_t)rng_below(&rng, T_MSGS);
+				rel_tx_close(&tx, m);
+				t->open[m] = false;
+				twin_compare(&tx, t, NULL, NULL, now);
+			}
+			rel_tx_check(&tx);
+		}
+		lost += tx.stats.lost_pkts;
+		spurious += tx.stats.spurious_pkts;
+		for (uint32_t m = 0; m < T_MSGS; m++)
+			rel_tx_close(&tx, m);
+		assert_int_equal(rel_tx_inflight_all(&tx), 0);
+		rel_tx_check(&tx);
+		rel_tx_fini(&tx);
+		free(t);
+	}
+	assert_true(lost > 500 && spurious > 50); /* the test does reach both */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(opening),
+		cmocka_unit_test(ranges_are_cut_at_units),
+		cmocka_unit_test(untracked_packets),
+		cmocka_unit_test(bad_bodies_change_nothing),
+		cmocka_unit_test(allocation_failures),
+		cmocka_unit_test(slow_twin),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
