@@ -107,6 +107,7 @@ void rel_rx_close(struct rel_rx *rx, uint32_t message)
 		return;
 	rel_rx_undirty(rx, msg);
 	leave_place(&rx->round, msg);
+	leave_place(&rx->holes, msg);
 	leave_place(&rx->cursor, msg);
 	if (rx->top == msg)
 		rx->top = msg->before;
@@ -310,7 +311,8 @@ void rel_rx_check(const struct rel_rx *rx)
 {
 	const struct rel_rx_msg *before = NULL, *top = NULL;
 	uint32_t n = 0, ndirty = 0;
-	bool round = !rx->round.msg, cursor = !rx->cursor.msg, prefix = !rx->prefix;
+	bool holes = !rx->holes.msg, round = !rx->round.msg, cursor = !rx->cursor.msg,
+	     prefix = !rx->prefix;
 	for (const struct rel_rx_msg *msg = rx->oldest; msg; msg = msg->after) {
 		SDR_ASSERT(msg->before == before);
 		SDR_ASSERT(!before || seq32_before(before->message, msg->message));
@@ -321,6 +323,7 @@ void rel_rx_check(const struct rel_rx *rx)
 		else
 			SDR_ASSERT(msg->hi == 0);
 		round |= msg == rx->round.msg;
+		holes |= msg == rx->holes.msg;
 		cursor |= msg == rx->cursor.msg;
 		prefix |= msg == rx->prefix;
 		ndirty += msg->is_dirty;
@@ -328,7 +331,7 @@ void rel_rx_check(const struct rel_rx *rx)
 		n++;
 	}
 	SDR_ASSERT(n == rx->nopen && rx->newest == before && top == rx->top);
-	SDR_ASSERT(round && cursor && prefix && ndirty == rx->ndirty);
+	SDR_ASSERT(round && holes && cursor && prefix && ndirty == rx->ndirty);
 	for (const struct rel_rx_msg *msg = rx->dirty; msg; msg = msg->next_dirty)
 		ndirty--;
 	SDR_ASSERT(ndirty == 0);

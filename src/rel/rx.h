@@ -23,6 +23,7 @@
  *	        that changes are found without searching all of a long message for each ACK
  *	tell    each change three times: in the first ACK after it was found, in a later one,
  *	        and RTT / 8 on, when the sender's reorder window is over and a hole proves loss
+ *	holes   a few places with holes, rotating: where they are few, each ACK has them all
  *	cursor  a smaller slice that rotates over everything from the first hole on
  * Then what is whole is repeated by a few windows, in case ACKs were lost for long.
  *
@@ -100,6 +101,7 @@ enum rel_rx_pass {
 	REL_RX_TELL_1, /* the spans' stages, in this order */
 	REL_RX_TELL_2,
 	REL_RX_TELL_3,
+	REL_RX_HOLES,
 	REL_RX_CURSOR,
 	REL_RX_LOOK_DIRTY,
 	REL_RX_LOOK_ROUND,
@@ -142,7 +144,7 @@ struct rel_rx {
 	struct rel_rx_span *span;
 	uint64_t span_tail, stage[REL_RX_TELLS];
 	/* The rotations. */
-	struct rel_rx_place round, cursor;
+	struct rel_rx_place round, holes, cursor;
 	uint32_t round_words, last_round_words; /* of this round so far; of the whole last one */
 	struct rel_rx_msg *prefix;		/* of what is whole; NULL: start at top */
 	uint32_t prefix_at;			/* its next window ends here */
@@ -153,6 +155,7 @@ struct rel_rx {
 	bool building, full, after_pause;
 	unsigned int passes_done;
 	bool pass_begun;
+	uint32_t holes_left; /* windows */
 	bool blind; /* no memory for what was fed: it must not be told from what is known */
 	uint32_t cursor_to, cursor_end, regions_left; /* of the cursor's region: asked so far */
 	bool cursor_first, cursor_moved;

@@ -8,7 +8,8 @@
  *	             holes, if that is little)
  *	look round   a slice of everything with holes
  *	tell 1, 3, 2 spans that changed
- *	cursor       a slice of everything with holes
+ *	holes        a few places with holes
+ *	cursor       a slice of everything from the first hole on
  */
 #include "rel/rx_priv.h"
 
@@ -19,7 +20,10 @@
 #define LOOK_DIRTY_WORDS 8192u /* for all dirty messages */
 #define ROUND_LEAST_WORDS 256u
 #define ROUNDS_PER_RTT 64u
-#define CURSOR_WORDS 256u  /* with holes, that the cursor's pass asks for */
+#define CURSOR_WORDS 256u /* with holes, that the cursor's pass asks for */
+#define HOLE_WORDS 32u
+#define HOLES 4u /* windows of the holes' pass; where ACKs go by time: */
+#define HOLES_SPARSE 24u
 #define REGION_WORDS 1024u /* that one window of the cursor tells */
 #define REGIONS 2u
 #define REGIONS_PAUSED 16u
@@ -91,6 +95,8 @@ static void mark_time(struct rel_rx *rx, uint64_t now_ns)
 	uint64_t quiet_ns = rx->any_acked ? now_ns - rx->last_ack_ns : UINT64_MAX;
 	bool news = rx->arrived != rx->acked_arrived;
 	rx->now_ns = u64_max(rx->now_ns, now_ns);
+	bool sparse = rx->arrived - rx->acked_arrived < REL_RX_ACK_PKTS;
+	rx->holes_left = sparse ? HOLES_SPARSE : HOLES;
 	rx->after_pause = !news || quiet_ns > rx->params.rtt_ns / 2 + REL_RX_ACK_GAP_NS;
 	if (news)
 		rx->repeats_left = REL_RX_TELLS - 1;
@@ -339,6 +345,25 @@ static bool scan_spans(struct rel_rx *rx, enum rel_rx_pass pass)
 	return false;
 }
 
+/* A few places with holes, one window each: where they are few, that's all of them. */
+static bool scan_holes(struct rel_rx *rx)
+{
+	uint64_t first, end;
+	while (rx->holes_left && rx->skip_left && place_next(rx, &rx->holes, &first, &end)) {
+		bool holes = narrow(rx, rx->holes.msg, &first, &end);
+		rx->holes.word = (uint32_t)first;
+		if (!holes)
+			continue;
+		end = u64_min(end, first + HOLE_WORDS);
+		if (!ask(rx, REL_RX_HOLES, rx->holes.msg, first, end, &rx->tell_left))
+			return false;
+		rx->holes.word = rx->asked.first_word + rx->asked.nwords;
+		rx->holes_left--;
+		return true;
+	}
+	return false;
+}
+
 static bool scan_pass(struct rel_rx *rx, enum rel_rx_pass pass)
 {
 	if (pass == REL_RX_LOOK_DIRTY)
@@ -347,16 +372,18 @@ static bool scan_pass(struct rel_rx *rx, enum rel_rx_pass pass)
 		return scan_round(rx);
 	if (rx->full)
 		return false;
+	if (pass == REL_RX_HOLES)
+		return scan_holes(rx);
 	return pass == REL_RX_CURSOR ? scan_cursor(rx) : scan_spans(rx, pass);
 }
 
 bool rel_rx_scan(struct rel_rx *rx, struct rel_rx_want *want)
 {
-	static const enum rel_rx_pass order[2][6] = {
+	static const enum rel_rx_pass order[2][7] = {
 		{REL_RX_LOOK_DIRTY, REL_RX_LOOK_ROUND, REL_RX_TELL_1, REL_RX_TELL_3, REL_RX_TELL_2,
-		 REL_RX_CURSOR},
+		 REL_RX_HOLES, REL_RX_CURSOR},
 		{REL_RX_LOOK_DIRTY, REL_RX_LOOK_ROUND, REL_RX_CURSOR, REL_RX_TELL_1, REL_RX_TELL_3,
-		 REL_RX_TELL_2},
+		 REL_RX_TELL_2, REL_RX_HOLES},
 	};
 	if (!rx->building)
 		return false;
@@ -399,7 +426,8 @@ void rel_rx_encode(struct rel_rx *rx, struct rel_rx_msg *msg, const uint64_t *wo
 						    words);
 	if (covered < length) {
 		rx->full = true;
-		cut_span(rx, covered);
+		if (rx->asked_by < REL_RX_HOLES)
+			cut_span(rx, covered);
 	}
 }
 
