@@ -124,7 +124,7 @@ static struct sdr_qp *open_qp(struct sdr_sim *sim, int listen, struct sdr_ctx **
 	struct sdr_ctx_attr ca = {
 		.size = sizeof(ca), .listen = (uint8_t)listen, .sockbuf_bytes = 1 << 18};
 	struct sdr_qp_attr qa = {.size = sizeof(qa), .chunk_pkts = 16, .rate_bps = 10000000000};
-	struct sdr_qp *qp;
+	struct sdr_qp *qp = NULL;
 	int err = sdr_sim_ctx_create(sim, sdr_sim_host(sim), &ca, ctx);
 
 	if (!err)

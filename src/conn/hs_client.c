@@ -160,6 +160,5 @@ int hs_client_start(struct sdr_conn *conn, const char *host, uint16_t port)
 	if (hs->resolve)
 		return hs_watch_fd(hs, resolve_fd(hs->resolve), EPOLLIN, EPOLL_CTL_ADD);
 	client_resolved(hs, sdr_now_ns(conn->net->ctx));
-	hs_reap(conn->net);
 	return 0;
 }

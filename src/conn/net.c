@@ -110,7 +110,9 @@ int net_progress(struct sdr_net *net)
 		conn_service(conn, now);
 		did++;
 	}
-	hs_reap(net);
+	/* With a thread only it frees them: it may hold events that point there. */
+	if (!net->threaded)
+		hs_reap(net);
 	return did;
 }
 
