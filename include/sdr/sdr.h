@@ -322,7 +322,7 @@ struct sdr_send_info {
 	uint64_t length;
 	void *cookie;
 };
-SDR_API int sdr_send_query(const struct sdr_send *send, struct sdr_send_info *info);
+SDR_API int sdr_send_query(struct sdr_send *send, struct sdr_send_info *info);
 /*
  * Gives the message up: the receiver's handle says -SDR_E_ABORTED. Works before the
  * grant too: the number is held and aborted once granted, so that order never slips.

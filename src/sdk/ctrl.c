@@ -23,21 +23,31 @@ static bool queue_get(struct sdr_qp *qp)
 	struct sdr_ctx *ctx = qp->ctx;
 	void *mem = ctx->queues;
 
-	if (mem)
+	if (mem) {
 		memcpy(&ctx->queues, mem, sizeof(void *));
-	else
+		ctx->nqueues--;
+	} else {
 		mem = alloc_zeroed(ctx->alloc, SDK_CTRL_QUEUE_BYTES);
+	}
 	qp->live->queue = mem;
 	return mem != NULL;
 }
 
 static void queue_put(struct sdr_qp *qp)
 {
-	if (!qp->live->queue)
-		return;
-	memcpy(qp->live->queue, &qp->ctx->queues, sizeof(void *));
-	qp->ctx->queues = qp->live->queue;
+	struct sdr_ctx *ctx = qp->ctx;
+	void *mem = qp->live->queue;
+
 	qp->live->queue = NULL;
+	if (!mem)
+		return;
+	if (ctx->nqueues >= SDK_SPARE_QUEUES) {
+		alloc_free(ctx->alloc, mem); /* a full device made thousands wait at once */
+		return;
+	}
+	memcpy(mem, &ctx->queues, sizeof(void *));
+	ctx->queues = mem;
+	ctx->nqueues++;
 }
 
 int ctrl_queue(struct sdr_qp *qp, uint8_t type, const void *body, size_t len, uint32_t channel,
@@ -79,9 +89,10 @@ static uint32_t ctrl_pick_channel(struct sdr_qp *qp, uint64_t now)
 	return live->ctrl_channel;
 }
 
+/* What names no channel goes along with anything, but not to an address that proved nothing. */
 static bool same_target(const struct queued *q, uint32_t channel, uint32_t path)
 {
-	return q->channel == SDR_CHANNEL_ANY || (q->channel == channel && q->path == path);
+	return q->channel == SDR_CHANNEL_ANY ? path == 0 : q->channel == channel && q->path == path;
 }
 
 /* Packs queued messages from `at` on into one datagram; returns where it stopped. */
@@ -132,7 +143,8 @@ void ctrl_flush(struct sdr_qp *qp, uint64_t now)
 		(void)wire_ctrl_body_put(buf, sizeof(buf), qp->peer.token, live->ctrl_next);
 		err = f->ops->ctrl(qp->fqp, channel, path, buf, len);
 		if (err == -EAGAIN) {
-			/* Said again when the device is writable: see qp_service(). */
+			/* Said again when the device is writable. */
+			sdk_list_add(qp, SDK_BLOCKED);
 			break;
 		}
 		/* Anything else is a loss like any other: who waits asks again. */
@@ -170,7 +182,7 @@ static bool replay_fresh(struct sdk_live *live, uint64_t number)
 
 /* A message for sdr_ctrl_recv(). */
 static void ctrl_deliver(struct sdr_qp *qp, const struct wire_msg *msg,
-			 const struct fabric_event *ev)
+			 const struct fabric_event *ev, uint64_t now)
 {
 	struct sdk_live *live = qp->live;
 	struct ctrl_in *in;
@@ -184,7 +196,7 @@ static void ctrl_deliver(struct sdr_qp *qp, const struct wire_msg *msg,
 	in->msg.type = msg->type;
 	in->msg.channel = ev->channel;
 	in->msg.len = (uint32_t)msg->len;
-	in->msg.age_ns = ev->age_ns;
+	in->at_ns = u64_sub_floor(now, ev->age_ns);
 	memcpy(in->msg.body, msg->body, msg->len);
 	if (live->in_tail)
 		live->in_tail->next = in;
@@ -196,7 +208,7 @@ static void ctrl_deliver(struct sdr_qp *qp, const struct wire_msg *msg,
 
 /* The SDK's own messages. Returns 0 or the decoder's error. */
 static int ctrl_own(struct sdr_qp *qp, const struct wire_msg *msg, const struct fabric_event *ev,
-		    uint64_t now)
+		    uint64_t number, uint64_t now)
 {
 	union {
 		struct wire_ping ping;
@@ -221,9 +233,9 @@ static int ctrl_own(struct sdr_qp *qp, const struct wire_msg *msg, const struct 
 		if ((err = wire_payload_get(msg->body, msg->len, &m.payload)))
 			return err;
 		if (msg->type == WIRE_MSG_PAYLOAD)
-			payload_on_payload(qp, &m.payload);
+			payload_on_payload(qp, &m.payload, number);
 		else
-			payload_on_echo(qp, &m.payload);
+			payload_on_echo(qp, &m.payload, number, now);
 		return 0;
 	case WIRE_MSG_CTS:
 		grant_on_cts(qp, msg->body, msg->len, now);
@@ -264,7 +276,9 @@ void ctrl_on_datagram(struct sdr_qp *qp, const struct fabric_event *ev, uint64_t
 
 	if (!live || qp->state == SDR_QP_ERROR)
 		return;
-	if (wire_ctrl_begin(ev->data, ev->len, &it, &token, &number)) {
+	/* A channel that was not agreed is none of ours. */
+	if (ev->channel >= qp->channels ||
+	    wire_ctrl_begin(ev->data, ev->len, &it, &token, &number)) {
 		sdk_count(qp->ctx, SDR_CTR_ctrl_malformed);
 		return;
 	}
@@ -282,10 +296,10 @@ void ctrl_on_datagram(struct sdr_qp *qp, const struct fabric_event *ev, uint64_t
 		live->ctrl_channel = ev->channel;
 	while (qp->state != SDR_QP_ERROR && wire_ctrl_next(&it, &msg) == 1) {
 		if (ctrl_is_upper(&msg))
-			ctrl_deliver(qp, &msg, ev);
+			ctrl_deliver(qp, &msg, ev, now);
 		else if (msg.class != WIRE_CLASS_KNOWN)
 			sdk_count(qp->ctx, SDR_CTR_ctrl_unknown);
-		else if (ctrl_own(qp, &msg, ev, now))
+		else if (ctrl_own(qp, &msg, ev, number, now))
 			sdk_count(qp->ctx, SDR_CTR_ctrl_malformed);
 	}
 	sdk_qp_dirty(qp);
@@ -315,6 +329,7 @@ int sdr_ctrl_recv(struct sdr_qp *qp, struct sdr_ctrl *out)
 
 	if (!in)
 		return 0;
+	in->msg.age_ns = u64_sub_floor(sdk_now(qp->ctx), in->at_ns);
 	memcpy(out, &in->msg, u64_min(size, sizeof(in->msg)));
 	out->size = size;
 	live->in = in->next;

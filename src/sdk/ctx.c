@@ -55,8 +55,12 @@ int sdr_device_list(struct sdr_device_info *list, size_t max)
 			WIRE_BLOB_MAX_PAYLOAD - WIRE_DATA_HDR_BYTES - WIRE_TRAILER_BYTES - 28,
 	};
 
-	if (max && list)
-		memcpy(&list[0], &udp, sizeof(udp));
+	if (max && list) {
+		size_t size = list[0].size;
+
+		memcpy(&list[0], &udp, u64_min(size, sizeof(udp)));
+		list[0].size = size;
+	}
 	return 1;
 }
 
@@ -91,8 +95,7 @@ uint64_t *sdk_words_get(struct sdr_ctx *ctx, size_t nwords)
 	mem = ctx->pool.free[class];
 	if (mem) {
 		memcpy(&ctx->pool.free[class], mem, sizeof(void *));
-		memset(mem, 0, nwords * 8);
-		return mem;
+		return mem; /* binding clears it */
 	}
 	return alloc_zeroed(ctx->alloc, ((size_t)1 << class) * 8);
 }
@@ -127,13 +130,14 @@ static void pool_fini(struct sdr_ctx *ctx)
 
 /* ---- opening ---- */
 
-int sdk_ctx_open(struct fabric *f, const struct sdr_ctx_attr *attr, struct sdr_ctx **out)
+int sdk_ctx_open(struct fabric *f, const struct sdr_ctx_attr *attr, const struct sdr_alloc *alloc,
+		 struct sdr_ctx **out)
 {
-	struct sdr_ctx *ctx = alloc_zeroed(&sdr_alloc_system, sizeof(*ctx));
+	struct sdr_ctx *ctx = alloc_zeroed(alloc, sizeof(*ctx));
 
 	if (!ctx)
 		return -ENOMEM;
-	ctx->alloc = &sdr_alloc_system;
+	ctx->alloc = alloc;
 	ctx->fabric = f;
 	ctx->listen = attr->listen;
 	f->ops->caps(f, &ctx->caps);
@@ -201,7 +205,7 @@ int sdr_ctx_create(const struct sdr_ctx_attr *attr, struct sdr_ctx **out)
 	err = udp_fabric_open(&udp, &f);
 	if (err)
 		return err;
-	err = sdk_ctx_open(f, &a, out);
+	err = sdk_ctx_open(f, &a, &sdr_alloc_system, out);
 	if (err)
 		f->ops->close(f);
 	else
@@ -243,19 +247,53 @@ int sdr_ctx_query(const struct sdr_ctx *ctx, struct sdr_ctx_info *info)
 
 /* ---- progress ---- */
 
+void sdk_list_add(struct sdr_qp *qp, enum qp_list_id which)
+{
+	struct qp_list *list = &qp->ctx->list[which];
+	struct qp_link *link = &qp->link[which];
+
+	if (link->in)
+		return;
+	*link = (struct qp_link){.prev = list->tail, .in = true};
+	if (list->tail)
+		list->tail->link[which].next = qp;
+	else
+		list->head = qp;
+	list->tail = qp;
+}
+
+void sdk_list_remove(struct sdr_qp *qp, enum qp_list_id which)
+{
+	struct qp_list *list = &qp->ctx->list[which];
+	struct qp_link *link = &qp->link[which];
+
+	if (!link->in)
+		return;
+	if (link->prev)
+		link->prev->link[which].next = link->next;
+	else
+		list->head = link->next;
+	if (link->next)
+		link->next->link[which].prev = link->prev;
+	else
+		list->tail = link->prev;
+	link->in = false;
+}
+
 void sdk_qp_dirty(struct sdr_qp *qp)
 {
-	struct sdr_ctx *ctx = qp->ctx;
+	if (!qp->serving)
+		sdk_list_add(qp, SDK_DIRTY);
+}
 
-	if (qp->dirty)
-		return;
-	qp->dirty = true;
-	qp->dirty_next = NULL;
-	if (ctx->dirty_tail)
-		ctx->dirty_tail->dirty_next = qp;
-	else
-		ctx->dirty = qp;
-	ctx->dirty_tail = qp;
+static void on_writable(struct sdr_ctx *ctx)
+{
+	struct sdr_qp *qp;
+
+	while ((qp = ctx->list[SDK_BLOCKED].head)) {
+		sdk_list_remove(qp, SDK_BLOCKED);
+		sdk_qp_dirty(qp);
+	}
 }
 
 static void on_event(struct sdr_ctx *ctx, const struct fabric_event *ev, uint64_t now)
@@ -263,10 +301,7 @@ static void on_event(struct sdr_ctx *ctx, const struct fabric_event *ev, uint64_
 	struct sdr_qp *qp = ev->cookie;
 
 	if (!qp) {
-		/* Writable: whoever waits is on the dirty list or has a timer. */
-		for (qp = ctx->qps; qp; qp = qp->next)
-			if (qp->live && (qp->live->tx.line || qp->live->queue_len))
-				sdk_qp_dirty(qp);
+		on_writable(ctx);
 		return;
 	}
 	if (!qp->live)
@@ -285,8 +320,8 @@ static void on_event(struct sdr_ctx *ctx, const struct fabric_event *ev, uint64_
 		grant_on_late(qp, now);
 		break;
 	case FABRIC_EV_MTU:
-		if (ev->value >= SDK_PAYLOAD_MIN && ev->value < qp->live->tx.payload)
-			(void)payload_change(qp, ev->value, now);
+		if (ev->value >= SDK_PAYLOAD_MIN && ev->value < qp->live->tx.payload_wish)
+			payload_change(qp, ev->value, now);
 		break;
 	case FABRIC_EV_REFUSED:
 		qp->live->refused = true;
@@ -296,12 +331,10 @@ static void on_event(struct sdr_ctx *ctx, const struct fabric_event *ev, uint64_
 	}
 }
 
-static void qp_service(struct sdr_qp *qp, uint64_t now)
+static void qp_serve(struct sdr_qp *qp, uint64_t now)
 {
 	uint64_t at;
 
-	if (!qp->live || qp->state == SDR_QP_INIT)
-		return;
 	if (qp->state != SDR_QP_ERROR) {
 		ping_service(qp, now);
 		if (qp->state == SDR_QP_CONNECTED) {
@@ -319,11 +352,34 @@ static void qp_service(struct sdr_qp *qp, uint64_t now)
 	if (qp->state == SDR_QP_CONNECTED)
 		at = u64_min(at, grant_deadline(qp));
 	if (qp->live->queue_len)
-		at = u64_min(at, now + NS_PER_MS); /* should the "writable" be missed */
+		at = u64_min(at, now + SDK_RETRY_NS);
 	if (at == UINT64_MAX)
 		heap_remove(&qp->ctx->timers, &qp->timer);
 	else if (heap_set(&qp->ctx->timers, &qp->timer, at, 0))
-		sdk_qp_dirty(qp); /* no memory for the timer: looked at every time */
+		sdk_list_add(qp, SDK_DIRTY); /* no memory for the timer: looked at every time */
+}
+
+static void qp_service(struct sdr_qp *qp, uint64_t now)
+{
+	if (!qp->live || qp->state == SDR_QP_INIT)
+		return;
+	qp->serving = true;
+	qp_serve(qp, now);
+	qp->serving = false;
+}
+
+static void serve_dirty(struct sdr_ctx *ctx, uint64_t now)
+{
+	const struct sdr_qp *last = ctx->list[SDK_DIRTY].tail;
+	struct sdr_qp *qp;
+
+	/* Those only that are in the list now: whoever comes again waits for the next turn. */
+	while (last && (qp = ctx->list[SDK_DIRTY].head)) {
+		sdk_list_remove(qp, SDK_DIRTY);
+		qp_service(qp, now);
+		if (qp == last)
+			break;
+	}
 }
 
 static struct sdr_qp *timer_qp(struct heap_node *node)
@@ -336,7 +392,6 @@ int sdr_progress(struct sdr_ctx *ctx)
 	const struct fabric_ops *ops = ctx->fabric->ops;
 	uint64_t now = sdk_now(ctx);
 	struct heap_node *node;
-	struct sdr_qp *qp;
 	int did = 0;
 
 	for (int round = 0; round < PROGRESS_ROUNDS; round++) {
@@ -355,16 +410,7 @@ int sdr_progress(struct sdr_ctx *ctx)
 		sdk_qp_dirty(timer_qp(node));
 		did++;
 	}
-	qp = ctx->dirty;
-	ctx->dirty = ctx->dirty_tail = NULL;
-	while (qp) {
-		struct sdr_qp *next = qp->dirty_next;
-
-		qp->dirty = false;
-		qp->dirty_next = NULL;
-		qp_service(qp, now);
-		qp = next;
-	}
+	serve_dirty(ctx, now);
 	return did;
 }
 
@@ -372,7 +418,7 @@ uint64_t sdr_next_deadline_ns(const struct sdr_ctx *ctx)
 {
 	const struct heap_node *node = heap_first(&ctx->timers);
 
-	if (ctx->dirty)
+	if (ctx->list[SDK_DIRTY].head)
 		return sdk_now(ctx);
 	return node ? node->key : UINT64_MAX;
 }

@@ -8,6 +8,8 @@
  */
 #include "sdk/internal.h"
 
+#define ABORT_BATCH 256u
+
 /* ---- the receiver's side ---- */
 
 void grant_cts_due(struct sdr_qp *qp)
@@ -21,8 +23,6 @@ void grant_cts_due(struct sdr_qp *qp)
 	now = sdk_now(qp->ctx);
 	rx->cts_due = true;
 	rx->cts_at_ns = u64_max(now, rx->cts_sent_ns + u64_min(qp->live->rtt_ns / 16, NS_PER_MS));
-	if (!repeat_running(&rx->cts) && rx->echoed != rx->next)
-		sdk_repeat_start(&rx->cts, qp, now);
 	sdk_qp_dirty(qp);
 }
 
@@ -68,6 +68,22 @@ static void cts_entries(const struct sdr_qp *qp, uint32_t first, struct wire_cts
 	}
 }
 
+static int cts_queue(struct sdr_qp *qp, const struct wire_cts *cts, uint64_t now)
+{
+	uint8_t body[SDR_MAX_CTRL_BYTES];
+	int len = wire_cts_put(body, sizeof(body), cts);
+	int err;
+
+	SDR_ASSERT(len > 0);
+	if (len <= 0)
+		return -EINVAL;
+	err = ctrl_queue(qp, WIRE_MSG_CTS, body, (size_t)len, SDR_CHANNEL_ANY, 0);
+	if (err != -EAGAIN)
+		return err;
+	ctrl_flush(qp, now); /* a thousand grants do not fit the queue at once */
+	return ctrl_queue(qp, WIRE_MSG_CTS, body, (size_t)len, SDR_CHANNEL_ANY, 0);
+}
+
 /* The state, and all grants that are not on their way: in as many messages as it takes. */
 static void cts_send(struct sdr_qp *qp, uint64_t now)
 {
@@ -83,19 +99,18 @@ static void cts_send(struct sdr_qp *qp, uint64_t now)
 	cts.recent_early = rx->recent_early;
 	cts_done_bits(qp, &cts);
 	do {
-		uint8_t body[SDR_MAX_CTRL_BYTES];
-		int len;
-
 		cts_entries(qp, rx->cts_upto, &cts);
-		cts.n = (uint8_t)wire_cts_fit(&cts, sizeof(body));
-		len = wire_cts_put(body, sizeof(body), &cts);
-		SDR_ASSERT(len > 0);
-		if (len <= 0 || ctrl_queue(qp, WIRE_MSG_CTS, body, (size_t)len, SDR_CHANNEL_ANY, 0))
-			return; /* the queue is full: goes on at the next progress */
+		cts.n = (uint8_t)wire_cts_fit(&cts, SDR_MAX_CTRL_BYTES);
+		if (cts_queue(qp, &cts, now)) {
+			rx->cts_at_ns = now + SDK_RETRY_NS; /* goes on from cts_upto */
+			return;
+		}
 		rx->cts_upto += cts.n;
 	} while (rx->cts_upto != rx->next && cts.n);
 	rx->cts_due = false;
 	rx->cts_sent_ns = now;
+	if (!repeat_running(&rx->cts) && rx->echoed != rx->next)
+		sdk_repeat_start(&rx->cts, qp, now);
 }
 
 void grant_on_echo(struct sdr_qp *qp, uint32_t upto)
@@ -188,6 +203,7 @@ static void tx_advance_granted(struct sdr_qp *qp)
 static void tx_advance_base(struct sdr_qp *qp)
 {
 	struct sdk_tx *tx = &qp->live->tx;
+	uint32_t before = tx->base;
 
 	while (tx->base != tx->next && tx_slot(qp, tx->base)->flags & SEND_DONE) {
 		struct send_slot *slot = tx_slot(qp, tx->base);
@@ -199,6 +215,11 @@ static void tx_advance_base(struct sdr_qp *qp)
 	/* What has ended was granted, whether its CTS came or not. */
 	if (seq32_before(tx->granted, tx->base))
 		tx->granted = tx->base;
+	if (seq32_before(tx->abort_turn, tx->base))
+		tx->abort_turn = tx->base;
+	/* What is out now is another matter. */
+	if (tx->base != before)
+		repeat_stop(&tx->ask);
 }
 
 static void merge_done(struct sdr_qp *qp, const struct wire_cts *cts)
@@ -244,7 +265,9 @@ void grant_on_cts(struct sdr_qp *qp, const uint8_t *body, size_t len, uint64_t n
 	/* The receiver still repeats what we have: our echo was lost. */
 	if (cts.n && seq32_before(cts.first, tx->granted))
 		tx->echo_due = true;
-	repeat_stop(&tx->ask); /* its answer, or as good */
+	/* An answer, or as good: what has not ended now is asked for a whole wait later. */
+	if (repeat_running(&tx->ask))
+		tx->ask.at_ns = now + tx->ask.wait_ns;
 	sdk_tx_pump(qp, now);
 	sdk_qp_dirty(qp);
 }
@@ -258,15 +281,21 @@ static void number_send(struct sdr_qp *qp, uint8_t type, uint32_t number)
 		(void)ctrl_queue(qp, type, body, sizeof(body), SDR_CHANNEL_ANY, 0);
 }
 
+/* In batches that take turns: a receiver that is slow to complete holds up no other. */
 static void aborts_send(struct sdr_qp *qp)
 {
 	struct sdk_tx *tx = &qp->live->tx;
+	uint32_t span = tx->granted - tx->base;
 	unsigned int sent = 0;
 
-	for (uint32_t n = tx->base; n != tx->granted && sent < 64; n++) {
-		uint32_t flags = tx_slot(qp, n)->flags;
+	if (tx->abort_turn - tx->base >= span)
+		tx->abort_turn = tx->base;
+	for (uint32_t i = 0; i < span && sent < ABORT_BATCH; i++) {
+		uint32_t n = tx->abort_turn++;
 
-		if ((flags & (SEND_ABORT | SEND_DONE)) != SEND_ABORT)
+		if (tx->abort_turn == tx->granted)
+			tx->abort_turn = tx->base;
+		if ((tx_slot(qp, n)->flags & (SEND_ABORT | SEND_DONE)) != SEND_ABORT)
 			continue;
 		number_send(qp, WIRE_MSG_ABORT, n);
 		sent++;
@@ -275,8 +304,17 @@ static void aborts_send(struct sdr_qp *qp)
 
 /*
  * A done bit is said once, and again to whoever asks: while granted messages have not
- * ended and no CTS comes, WANT of the oldest asks.
+ * ended, WANT of the oldest asks. Soon after packets have left, because then the end is
+ * near; with backoff while nothing is sent, because the receiver's user may take hours.
  */
+static void ask_start(struct sdr_qp *qp, uint64_t now)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+
+	sdk_repeat_start(&tx->ask, qp, now);
+	tx->ask.at_ns += tx->ask.wait_ns; /* twice: an answer takes a round trip */
+}
+
 static void ask_service(struct sdr_qp *qp, uint64_t now)
 {
 	struct sdk_tx *tx = &qp->live->tx;
@@ -284,12 +322,19 @@ static void ask_service(struct sdr_qp *qp, uint64_t now)
 	if (tx->base == tx->next || !seq32_before(tx->base, tx->granted)) {
 		repeat_stop(&tx->ask);
 	} else if (!repeat_running(&tx->ask)) {
-		sdk_repeat_start(&tx->ask, qp, now);
-		tx->ask.at_ns += tx->ask.wait_ns;
+		ask_start(qp, now);
 	} else if (tx->ask.at_ns <= now) {
 		number_send(qp, WIRE_MSG_WANT, tx->base);
-		sdk_repeat_again(&tx->ask, now);
+		if (tx->posted)
+			ask_start(qp, now);
+		else
+			sdk_repeat_again(&tx->ask, now);
+	} else if (tx->posted && tx->ask.at_ns > now + 2 * sdk_patience(qp)) {
+		ask_start(qp, now);
 	}
+	if (tx->posted)
+		qp->live->used_ns = now;
+	tx->posted = false;
 }
 
 void grant_service(struct sdr_qp *qp, uint64_t now)
@@ -322,6 +367,12 @@ void grant_service(struct sdr_qp *qp, uint64_t now)
 		aborts_send(qp);
 		sdk_repeat_again(&tx->abort, now);
 	}
+}
+
+void grant_last_words(struct sdr_qp *qp, uint64_t now)
+{
+	if (qp->state == SDR_QP_CONNECTED && qp->live->rx.cts_due)
+		cts_send(qp, now);
 }
 
 uint64_t grant_deadline(const struct sdr_qp *qp)

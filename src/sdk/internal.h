@@ -38,7 +38,10 @@
 #define SDK_IDLE_PING_NS (15 * NS_PER_S) /* keeps NAT bindings open (RFC 8085) */
 #define SDK_BUSY_PING_NS NS_PER_S
 #define SDK_REPLAY_WINDOW 1024u
-#define SDK_POOL_CLASSES 27u /* bitmap memory by power of two of words, up to 2^26 */
+#define SDK_POOL_CLASSES 29u /* bitmap memory by power of two of words: 3 * 2^26 at most */
+#define SDK_SPARE_QUEUES 64u
+#define SDK_PUMP_RUNS 64u      /* trains of one-shots at a time; then others get their turn */
+#define SDK_RETRY_NS NS_PER_MS /* where a device was full, should its "writable" be missed */
 #define SDK_PAYLOAD_MIN 64u
 
 /* A repeated question: asked again with backoff up to 1 s until it is answered. */
@@ -63,6 +66,22 @@ struct sdk_pool {
 	void *free[SDK_POOL_CLASSES];
 };
 
+/* A QP's place in one of its context's lists. */
+struct qp_link {
+	struct sdr_qp *next, *prev;
+	bool in;
+};
+
+struct qp_list {
+	struct sdr_qp *head, *tail;
+};
+
+enum qp_list_id {
+	SDK_DIRTY,   /* something to do at the next progress */
+	SDK_BLOCKED, /* the device was full: looked at when it is writable */
+	SDK_LISTS
+};
+
 struct sdr_ctx {
 	struct fabric *fabric;
 	struct fabric_caps caps;
@@ -70,12 +89,12 @@ struct sdr_ctx {
 	struct sdr_sim *sim; /* NULL on real devices */
 	struct sockaddr_storage local_addr;
 	bool listen;
-	struct heap timers;   /* QPs by next deadline */
-	struct sdr_qp *dirty; /* QPs with something to do at the next progress */
-	struct sdr_qp *dirty_tail;
+	struct heap timers; /* QPs by next deadline */
+	struct qp_list list[SDK_LISTS];
 	struct sdr_qp *qps; /* all */
 	struct sdk_pool pool;
 	void *queues; /* spare control queues, linked through their first bytes */
+	uint32_t nqueues;
 	struct fabric_event *events;
 	struct rx_worker *rx_workers; /* all tables of the context share them */
 	uint32_t rx_nworkers;
@@ -101,7 +120,7 @@ enum send_flag {
 
 /* One number of the send window: index is message mod `messages`. */
 struct send_slot {
-	struct sdr_send *send; /* NULL once released */
+	struct sdr_send *send; /* NULL once released and out of the line */
 	uint64_t recv_length;
 	uint32_t flags;
 };
@@ -115,20 +134,24 @@ struct sdr_send {
 	uint64_t recv_length;
 	uint32_t message;
 	uint32_t imm;
-	uint32_t payload;  /* fixed at the first packet; 0 before */
+	uint32_t payload;  /* fixed at the first packet or query; 0 before */
+	uint32_t planned;  /* what it will be, though newer messages take another; or 0 */
 	uint32_t pkts;	   /* 0 before the grant */
 	uint32_t next_pkt; /* one-shot: first packet that has not left */
 	uint32_t flags;	   /* copy of the slot's, kept when the slot moves on */
 	bool oneshot;
+	bool in_line;
 	bool ended; /* no more continues, or all of a one-shot has left */
 	bool released;
 	int error;
 };
 
 /*
- * Invariants: (1) base <= granted <= next and next - base <= messages (serial order);
- * (2) every number in [base, granted) has SEND_GRANTED; (3) base's slot is not
- * SEND_DONE unless base == next.
+ * Invariants (serial order): (1) base <= next <= base + messages and base <= granted <=
+ * base + messages; grants may be ahead of sends; (2) every number in [base, granted) has
+ * SEND_GRANTED or SEND_DONE; (3) base's slot is not SEND_DONE unless base == next; (4) a
+ * number in [base, next) without SEND_DONE whose handle is not released or is in the line
+ * has it in its slot; a handle with SEND_DONE is found through no slot once base passed it.
  */
 struct sdk_tx {
 	struct send_slot *slot; /* `messages` of them; allocated at the first send or grant */
@@ -142,13 +165,18 @@ struct sdk_tx {
 	struct sdk_repeat abort;
 	struct sdk_repeat ask; /* what has ended? while granted messages are out */
 	uint32_t aborts;       /* numbers with SEND_ABORT and not SEND_DONE */
+	uint32_t abort_turn;   /* where the next batch of ABORT goes on */
 	bool echo_due;
+	bool posted;  /* packets have left since the last ask */
+	bool blocked; /* the device took no packet of the line */
+	bool more;    /* the line had its share of this turn and goes on in the next */
 	uint32_t channel_turn;
 	double tokens_bytes; /* pacer of one-shots */
 	uint64_t tokens_ns;
-	uint32_t payload; /* for messages from payload_from on */
-	uint32_t payload_from;
-	uint32_t payload_before; /* for messages below it */
+	uint32_t payload;      /* of messages that start from now on */
+	uint32_t payload_from; /* while payload_ask runs: these wait for the echo */
+	uint32_t payload_wish; /* the next change, once this one is settled; or payload */
+	uint64_t payload_seen; /* no datagram up to this number can hold the echo */
 	struct sdk_repeat payload_ask;
 };
 
@@ -189,8 +217,10 @@ struct sdk_rx {
 	bool ready_hint; /* the fabric said that bits were set */
 	uint64_t cts_sent_ns, cts_at_ns;
 	struct sdk_repeat cts;
-	uint64_t late_ns; /* last answer to a late packet */
-	uint32_t payload, payload_from, payload_before;
+	uint64_t late_ns;	 /* last answer to a late packet */
+	uint32_t payload;	 /* of receives that are posted from now on */
+	uint32_t payload_from;	 /* as the newest PAYLOAD said it, for its echo */
+	uint64_t payload_number; /* of that PAYLOAD's datagram: older ones are stale */
 	bool payload_echo_due;
 };
 
@@ -211,6 +241,7 @@ struct sdk_channel {
 
 struct ctrl_in {
 	struct ctrl_in *next;
+	uint64_t at_ns; /* when it arrived */
 	struct sdr_ctrl msg;
 };
 
@@ -218,7 +249,6 @@ struct ctrl_in {
 struct sdk_live {
 	struct sdk_tx tx;
 	struct sdk_rx rx;
-	struct sdk_channel channel[SDR_MAX_CHANNELS];
 	uint64_t ctrl_next;    /* number of the next datagram sent */
 	uint64_t ctrl_highest; /* of those received */
 	uint64_t ctrl_seen[SDK_REPLAY_WINDOW / 64];
@@ -230,15 +260,14 @@ struct sdk_live {
 	uint64_t heard_ns; /* 0: never */
 	uint64_t used_ns;  /* last post or data: is the QP busy? */
 	uint64_t rtt_ns, rtt_min_ns, rtt_var_ns;
-	uint32_t reset_reason;
-	bool reset_due;
 	bool refused;
+	struct sdk_channel channel[]; /* as many as were agreed */
 };
 
 struct sdr_qp {
 	struct sdr_ctx *ctx;
 	struct sdr_qp *next, *prev; /* of the context's list */
-	struct sdr_qp *dirty_next;
+	struct qp_link link[SDK_LISTS];
 	struct heap_node timer;
 	struct fabric_qp *fqp;
 	struct fabric_local local;
@@ -248,16 +277,21 @@ struct sdr_qp {
 	enum sdr_qp_state state;
 	int error;
 	uint32_t channels;
-	bool dirty;
+	uint32_t payload_max; /* that both ends can take */
+	bool serving;	      /* in qp_service(), which leaves nothing undone */
 	bool active;
 };
 
 /* ctx.c */
+void sdk_list_add(struct sdr_qp *qp, enum qp_list_id which);
+void sdk_list_remove(struct sdr_qp *qp, enum qp_list_id which);
 void sdk_qp_dirty(struct sdr_qp *qp);
 uint64_t sdk_now(const struct sdr_ctx *ctx);
 uint64_t *sdk_words_get(struct sdr_ctx *ctx, size_t nwords);
 void sdk_words_put(struct sdr_ctx *ctx, uint64_t *words, size_t nwords);
-int sdk_ctx_open(struct fabric *f, const struct sdr_ctx_attr *attr, struct sdr_ctx **out);
+/* Memory comes from `alloc` alone, so that a test can fail the n-th allocation. */
+int sdk_ctx_open(struct fabric *f, const struct sdr_ctx_attr *attr, const struct sdr_alloc *alloc,
+		 struct sdr_ctx **out);
 static inline void sdk_count(struct sdr_ctx *ctx, enum sdr_counter which)
 {
 	ctx->counter[which]++;
@@ -272,6 +306,8 @@ uint64_t sdk_rtt(const struct sdr_qp *qp);
 uint64_t sdk_patience(const struct sdr_qp *qp);
 void sdk_repeat_start(struct sdk_repeat *r, const struct sdr_qp *qp, uint64_t now);
 void sdk_repeat_again(struct sdk_repeat *r, uint64_t now);
+/* Message numbers of both directions begin here: right after connecting, on both ends. */
+void sdk_qp_numbers_from(struct sdr_qp *qp, uint32_t number);
 
 /* send.c */
 int sdk_tx_ready(struct sdr_qp *qp);
@@ -286,7 +322,8 @@ static inline struct send_slot *tx_slot(const struct sdr_qp *qp, uint32_t messag
 /* recv.c */
 int sdk_rx_ready(struct sdr_qp *qp);
 int sdk_rx_bind(struct sdr_qp *qp, struct sdr_recv *recv);
-void sdk_rx_unbind(struct sdr_qp *qp, struct sdr_recv *recv);
+/* To another payload, if nothing has arrived; else the receive gets an error. */
+void sdk_rx_rebind(struct sdr_qp *qp, struct sdr_recv *recv, uint32_t payload);
 void sdk_rx_ready_mark(struct sdr_qp *qp, uint32_t message);
 void sdk_rx_fini(struct sdr_qp *qp);
 static inline struct sdr_recv *rx_recv(const struct sdr_qp *qp, uint32_t message)
@@ -302,6 +339,8 @@ void grant_on_echo(struct sdr_qp *qp, uint32_t upto);
 void grant_on_want(struct sdr_qp *qp, uint32_t message);
 void grant_on_abort(struct sdr_qp *qp, uint32_t message);
 void grant_service(struct sdr_qp *qp, uint64_t now);
+/* What has ended, said before the QP is destroyed. */
+void grant_last_words(struct sdr_qp *qp, uint64_t now);
 uint64_t grant_deadline(const struct sdr_qp *qp);
 
 /* ctrl.c */
@@ -322,13 +361,13 @@ void ping_ask(struct sdr_qp *qp, uint64_t now);
 uint64_t ping_unanswered_ns(const struct sdr_qp *qp, uint64_t now);
 
 /* payload.c */
-int payload_change(struct sdr_qp *qp, uint32_t payload, uint64_t now);
-uint32_t payload_of_send(const struct sdr_qp *qp, uint32_t message);
+void payload_change(struct sdr_qp *qp, uint32_t payload, uint64_t now);
 /* False while the peer has not echoed the payload that the message needs. */
 bool payload_settled(const struct sdr_qp *qp, uint32_t message);
-uint32_t payload_of_recv(const struct sdr_qp *qp, uint32_t message);
-void payload_on_payload(struct sdr_qp *qp, const struct wire_payload *msg);
-void payload_on_echo(struct sdr_qp *qp, const struct wire_payload *msg);
+/* `number` is the datagram's: it says which of two messages is the newer. */
+void payload_on_payload(struct sdr_qp *qp, const struct wire_payload *msg, uint64_t number);
+void payload_on_echo(struct sdr_qp *qp, const struct wire_payload *msg, uint64_t number,
+		     uint64_t now);
 void payload_service(struct sdr_qp *qp, uint64_t now);
 
 /* simctx.c */

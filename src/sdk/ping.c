@@ -19,8 +19,10 @@ static void ping_send(struct sdr_qp *qp, uint32_t c, uint64_t now)
 		ch->nonce += now | 1;
 	ping.nonce = ch->nonce;
 	if (wire_ping_put(body, sizeof(body), &ping) < 0 ||
-	    ctrl_queue(qp, WIRE_MSG_PING, body, sizeof(body), c, 0))
+	    ctrl_queue(qp, WIRE_MSG_PING, body, sizeof(body), c, 0)) {
+		ch->ping_at_ns = now + SDK_RETRY_NS; /* the queue is full */
 		return;
+	}
 	ch->ping_ns = now;
 	if (!ch->first_ns)
 		ch->first_ns = now;
@@ -32,7 +34,7 @@ static void ping_send(struct sdr_qp *qp, uint32_t c, uint64_t now)
 
 void ping_start(struct sdr_qp *qp, uint64_t now)
 {
-	for (uint32_t c = 0; c < SDR_MAX_CHANNELS; c++)
+	for (uint32_t c = 0; c < qp->channels; c++)
 		qp->live->channel[c].ping_at_ns = UINT64_MAX;
 	/* The passive end has no address yet: the peer's PING brings it. */
 	for (uint32_t c = 0; qp->active && c < qp->channels; c++) {

@@ -43,8 +43,8 @@ void sdk_qp_connected(struct sdr_qp *qp, uint64_t now)
 	sdk_qp_state(qp, SDR_QP_CONNECTED);
 	/* Now that there is a route: it may carry less than both ends could take. */
 	payload = qp->ctx->fabric->ops->path_payload(qp->fqp);
-	if (payload && payload < qp->live->tx.payload)
-		(void)payload_change(qp, payload, now);
+	if (payload && payload < qp->live->tx.payload_wish)
+		payload_change(qp, payload, now);
 	sdk_tx_pump(qp, now);
 }
 
@@ -128,21 +128,6 @@ fail:
 	return err;
 }
 
-static void dirty_unlink(struct sdr_ctx *ctx, struct sdr_qp *qp)
-{
-	struct sdr_qp **at = &ctx->dirty;
-
-	ctx->dirty_tail = NULL;
-	while (*at) {
-		if (*at == qp) {
-			*at = qp->dirty_next;
-			continue;
-		}
-		ctx->dirty_tail = *at;
-		at = &(*at)->dirty_next;
-	}
-}
-
 void sdr_qp_destroy(struct sdr_qp *qp)
 {
 	struct sdr_ctx *ctx;
@@ -151,8 +136,10 @@ void sdr_qp_destroy(struct sdr_qp *qp)
 		return;
 	ctx = qp->ctx;
 	/* Last words (RESET, the final CTS) go out if the device takes them. */
-	if (qp->live && qp->state != SDR_QP_INIT)
+	if (qp->live) {
+		grant_last_words(qp, sdk_now(ctx));
 		ctrl_flush(qp, sdk_now(ctx));
+	}
 	ctx->fabric->ops->qp_destroy(qp->fqp); /* from here on no byte is written */
 	if (qp->live) {
 		sdk_rx_fini(qp);
@@ -161,7 +148,8 @@ void sdr_qp_destroy(struct sdr_qp *qp)
 		alloc_free(ctx->alloc, qp->live);
 	}
 	heap_remove(&ctx->timers, &qp->timer);
-	dirty_unlink(ctx, qp);
+	for (int i = 0; i < SDK_LISTS; i++)
+		sdk_list_remove(qp, (enum qp_list_id)i);
 	if (qp->prev)
 		qp->prev->next = qp->next;
 	else
@@ -279,15 +267,15 @@ static int peer_addr(const struct wire_blob *blob, const struct sdr_connect_attr
 	return *port ? 0 : -EDESTADDRREQ;
 }
 
-static int live_create(struct sdr_qp *qp, uint32_t payload)
+static int live_create(struct sdr_qp *qp, const struct wire_agreed *agreed)
 {
-	struct sdk_live *live = alloc_zeroed(qp->ctx->alloc, sizeof(*live));
+	size_t size = sizeof(struct sdk_live) + agreed->channels * sizeof(struct sdk_channel);
+	struct sdk_live *live = alloc_zeroed(qp->ctx->alloc, size);
 
 	if (!live)
 		return -ENOMEM;
 	live->ctrl_next = 1;
-	live->tx.payload = live->tx.payload_before = payload;
-	live->rx.payload = live->rx.payload_before = payload;
+	live->tx.payload = live->tx.payload_wish = live->rx.payload = agreed->payload;
 	repeat_stop(&live->tx.want);
 	repeat_stop(&live->tx.abort);
 	repeat_stop(&live->tx.ask);
@@ -295,6 +283,16 @@ static int live_create(struct sdr_qp *qp, uint32_t payload)
 	repeat_stop(&live->rx.cts);
 	qp->live = live;
 	return 0;
+}
+
+void sdk_qp_numbers_from(struct sdr_qp *qp, uint32_t number)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+	struct sdk_rx *rx = &qp->live->rx;
+
+	SDR_ASSERT(tx->base == tx->next && rx->base == rx->next);
+	tx->base = tx->next = tx->granted = tx->payload_from = tx->abort_turn = number;
+	rx->base = rx->next = rx->echoed = rx->cts_upto = rx->touched = rx->payload_from = number;
 }
 
 /* Which end opens the channels: the one that can reach a listener; of two, one. */
@@ -313,6 +311,8 @@ int sdr_qp_connect(struct sdr_qp *qp, const void *info, size_t len,
 	struct wire_agreed agreed;
 	int err;
 
+	if (qp->state == SDR_QP_ERROR)
+		return qp->error;
 	if (qp->state != SDR_QP_INIT)
 		return -EISCONN;
 	blob_fill(qp, &local);
@@ -335,12 +335,18 @@ int sdr_qp_connect(struct sdr_qp *qp, const void *info, size_t len,
 	qp->peer.start_psn = peer.psn;
 	qp->peer.payload_bytes = agreed.payload;
 	qp->peer.active = qp->active;
-	qp->channels = (uint32_t)u64_min(qp->channels, agreed.channels);
-	err = live_create(qp, agreed.payload);
-	if (!err)
-		err = qp->ctx->fabric->ops->qp_connect(qp->fqp, &qp->peer);
+	err = live_create(qp, &agreed);
 	if (err)
 		return err;
+	err = qp->ctx->fabric->ops->qp_connect(qp->fqp, &qp->peer);
+	if (err) {
+		alloc_free(qp->ctx->alloc, qp->live);
+		qp->live = NULL;
+		return err;
+	}
+	qp->channels = agreed.channels;
+	qp->attr.messages = 1u << agreed.messages_log2;
+	qp->payload_max = (uint32_t)u64_min(qp->ctx->caps.max_payload_bytes, peer.max_payload);
 	sdk_qp_state(qp, SDR_QP_CONNECTING);
 	ping_start(qp, sdk_now(qp->ctx));
 	ctrl_flush(qp, sdk_now(qp->ctx));
@@ -379,7 +385,7 @@ static void query_live(const struct sdr_qp *qp, uint64_t now, struct sdr_qp_info
 {
 	const struct sdk_live *live = qp->live;
 
-	out->payload_bytes = live->tx.payload;
+	out->payload_bytes = live->tx.payload_wish;
 	out->recv_payload_bytes = live->rx.payload;
 	out->rtt_ns = live->rtt_ns;
 	out->rtt_min_ns = live->rtt_min_ns;
@@ -417,6 +423,8 @@ int sdr_qp_query(const struct sdr_qp *qp, struct sdr_qp_info *info)
 
 int sdr_qp_ping(struct sdr_qp *qp)
 {
+	if (qp->state == SDR_QP_ERROR)
+		return qp->error;
 	if (!qp->live)
 		return -ENOTCONN;
 	ping_ask(qp, sdk_now(qp->ctx));

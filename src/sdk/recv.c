@@ -81,6 +81,7 @@ static uint8_t chunk_shift(const struct sdr_qp *qp)
 int sdk_rx_bind(struct sdr_qp *qp, struct sdr_recv *recv)
 {
 	struct fabric_bind b = {0};
+	int err;
 
 	recv->nwords = rx_bind_words(recv->length, recv->payload, chunk_shift(qp));
 	recv->words = NULL;
@@ -92,7 +93,12 @@ int sdk_rx_bind(struct sdr_qp *qp, struct sdr_recv *recv)
 	b.rx.chunk_shift = chunk_shift(qp);
 	b.rx.imm_frags = 1;
 	b.rx.words = recv->words;
-	return qp->ctx->fabric->ops->bind(qp->fqp, recv->message, &b);
+	err = qp->ctx->fabric->ops->bind(qp->fqp, recv->message, &b);
+	if (err) {
+		sdk_words_put(qp->ctx, recv->words, recv->nwords);
+		recv->words = NULL;
+	}
+	return err;
 }
 
 /* From the return on no byte or bit of the receive changes any more. */
@@ -105,12 +111,53 @@ static void fence(struct sdr_qp *qp, uint32_t message)
 		(void)sched_yield(); /* a worker is inside, for at most a batch */
 }
 
-void sdk_rx_unbind(struct sdr_qp *qp, struct sdr_recv *recv)
+static int64_t count_bits(const uint64_t *words, uint64_t n)
 {
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < bits_words(n); i++)
+		sum += __builtin_popcountll(words[i]);
+	return sum;
+}
+
+/* Are packets [0, n) all there (`want`), or all missing? */
+static bool all_are(const struct rx_slot *slot, uint32_t n, bool want)
+{
+	uint64_t words[64];
+
+	for (uint32_t at = 0; at < n;) {
+		uint32_t some = (uint32_t)u64_min(n - at, 64 * SDR_ARRAY_LEN(words));
+
+		rx_bits_get(slot, at, some, words);
+		if (count_bits(words, some) != (want ? some : 0))
+			return false;
+		at += some;
+	}
+	return true;
+}
+
+void sdk_rx_rebind(struct sdr_qp *qp, struct sdr_recv *recv, uint32_t payload)
+{
+	struct sdr_recv was = *recv;
+	int err;
+
 	fence(qp, recv->message);
-	sdk_words_put(qp->ctx, recv->words, recv->nwords);
-	recv->words = NULL;
-	recv->nwords = 0;
+	if (!all_are(slot_of(recv), slot_of(recv)->npkts, false)) {
+		err = -SDR_E_ABORTED; /* no change may concern a message that has begun */
+	} else if (recv->length / payload >= SDR_MAX_MESSAGE_PKTS) {
+		err = -EMSGSIZE;
+	} else {
+		recv->payload = payload;
+		err = sdk_rx_bind(qp, recv);
+	}
+	if (!err) {
+		sdk_words_put(qp->ctx, was.words, was.nwords);
+		return;
+	}
+	/* It stays fenced, and readable as it was, until it is completed. */
+	*recv = was;
+	recv->error = err;
+	sdk_rx_ready_mark(qp, recv->message);
 }
 
 int sdr_recv_post(struct sdr_qp *qp, const struct sdr_recv_wr *wr, struct sdr_recv **out)
@@ -128,7 +175,7 @@ int sdr_recv_post(struct sdr_qp *qp, const struct sdr_recv_wr *wr, struct sdr_re
 	rx = &qp->live->rx;
 	if (rx->next - rx->base >= qp->attr.messages)
 		return -EAGAIN;
-	if (wr->length / payload_of_recv(qp, rx->next) >= SDR_MAX_MESSAGE_PKTS)
+	if (wr->length / rx->payload >= SDR_MAX_MESSAGE_PKTS)
 		return -EMSGSIZE;
 	err = sdk_rx_ready(qp);
 	if (err)
@@ -140,10 +187,9 @@ int sdr_recv_post(struct sdr_qp *qp, const struct sdr_recv_wr *wr, struct sdr_re
 	recv->cookie = wr->cookie;
 	recv->length = wr->length;
 	recv->message = rx->next;
-	recv->payload = payload_of_recv(qp, rx->next);
+	recv->payload = rx->payload;
 	err = sdk_rx_bind(qp, recv);
 	if (err) {
-		sdk_words_put(qp->ctx, recv->words, recv->nwords);
 		memset(recv, 0, sizeof(*recv));
 		return err;
 	}
@@ -155,15 +201,6 @@ int sdr_recv_post(struct sdr_qp *qp, const struct sdr_recv_wr *wr, struct sdr_re
 }
 
 /* ---- reading ---- */
-
-static int64_t count_bits(const uint64_t *words, uint64_t n)
-{
-	int64_t sum = 0;
-
-	for (size_t i = 0; i < bits_words(n); i++)
-		sum += __builtin_popcountll(words[i]);
-	return sum;
-}
 
 int64_t sdr_recv_bitmap_get(const struct sdr_recv *recv, uint64_t first, uint64_t n,
 			    uint64_t *words)
@@ -204,24 +241,27 @@ int sdr_recv_imm_get(const struct sdr_recv *recv, uint32_t *imm)
 	return rx_imm_get(slot_of(recv), imm) ? 0 : -EAGAIN;
 }
 
-/* Takes the slots that got bits from the fabric's side to ours. */
+/* Takes 64 slots' news from the fabric's side to ours. */
+static void ready_take(struct sdk_rx *rx, uint32_t w)
+{
+	uint64_t taken = rx_dirty_take(rx->table, w);
+
+	rx->ready[w] |= taken;
+	for (; taken; taken &= taken - 1) {
+		uint32_t past = rx->recv[64 * w + (uint32_t)__builtin_ctzll(taken)].message + 1;
+
+		if (seq32_before(rx->touched, past))
+			rx->touched = past;
+	}
+}
+
 static void ready_collect(const struct sdr_qp *qp)
 {
 	struct sdk_rx *rx = &qp->live->rx;
 
 	rx->ready_hint = false;
-	for (uint32_t w = 0; w < bits_words(qp->attr.messages); w++) {
-		uint64_t taken = rx_dirty_take(rx->table, w);
-
-		rx->ready[w] |= taken;
-		for (; taken; taken &= taken - 1) {
-			uint32_t past =
-				rx->recv[64 * w + (uint32_t)__builtin_ctzll(taken)].message + 1;
-
-			if (seq32_before(rx->touched, past))
-				rx->touched = past;
-		}
-	}
+	for (uint32_t w = 0; w < bits_words(qp->attr.messages); w++)
+		ready_take(rx, w);
 }
 
 int sdr_recv_query(const struct sdr_recv *recv, struct sdr_recv_info *info)
@@ -255,7 +295,8 @@ int sdr_recv_fill_begin(struct sdr_recv *recv, uint32_t first, uint32_t n, uint6
 	uint64_t bytes;
 	int verdict;
 
-	if (!n || n > RX_WORD_PKTS || rx_run_fit(first, n) != n)
+	*mask = 0;
+	if (recv->state != RECV_POSTED || !n || n > RX_WORD_PKTS || rx_run_fit(first, n) != n)
 		return -EINVAL;
 	(void)rx_end(slot, &npkts, &bytes);
 	if (end > npkts)
@@ -273,7 +314,10 @@ int sdr_recv_fill_end(struct sdr_recv *recv, uint32_t first, uint64_t mask)
 {
 	struct rx_slot *slot = rx_slot_of(recv->qp->live->rx.table, recv->message);
 
-	if (first >= slot->npkts || (mask << first % RX_WORD_PKTS) >> first % RX_WORD_PKTS != mask)
+	uint64_t room = slot->npkts > first ? slot->npkts - first : 0;
+
+	room = u64_min(room, RX_WORD_PKTS - first % RX_WORD_PKTS);
+	if (recv->state != RECV_POSTED || mask & ~bits_low((unsigned int)room))
 		return -EINVAL;
 	rx_fill_end(slot, first, mask << first % RX_WORD_PKTS);
 	recv->qp->live->rx.ready_hint = true;
@@ -285,19 +329,9 @@ int sdr_recv_fill_end(struct sdr_recv *recv, uint32_t first, uint64_t mask)
 static bool all_arrived(const struct rx_slot *slot)
 {
 	uint32_t npkts;
-	uint64_t bytes, words[64];
+	uint64_t bytes;
 
-	if (!rx_end(slot, &npkts, &bytes))
-		return false;
-	for (uint32_t at = 0; at < npkts;) {
-		uint32_t n = (uint32_t)u64_min(npkts - at, 64 * SDR_ARRAY_LEN(words));
-
-		rx_bits_get(slot, at, n, words);
-		if (count_bits(words, n) != n)
-			return false;
-		at += n;
-	}
-	return true;
+	return rx_end(slot, &npkts, &bytes) && all_are(slot, npkts, true);
 }
 
 static void base_advance(struct sdr_qp *qp)
@@ -313,6 +347,8 @@ static void base_advance(struct sdr_qp *qp)
 		recv->state = RECV_FREE;
 		rx->base++;
 	}
+	if (seq32_before(rx->touched, rx->base))
+		rx->touched = rx->base; /* says the same of what is left, and never falls behind */
 	if (seq32_before(rx->echoed, rx->base)) {
 		/* What has ended needs no echo. */
 		rx->echoed = rx->base;
@@ -331,6 +367,7 @@ int sdr_recv_complete(struct sdr_recv *recv)
 	if (recv->state != RECV_POSTED)
 		return -EINVAL;
 	fence(qp, recv->message);
+	ready_take(rx, slot / 64); /* or the slot's next message would get this one's news */
 	all = all_arrived(slot_of(recv));
 	sdk_words_put(qp->ctx, recv->words, recv->nwords);
 	recv->words = NULL;

@@ -77,7 +77,7 @@ static int send_new(struct sdr_qp *qp, const struct sdr_send_wr *wr, bool onesho
 	tx = &qp->live->tx;
 	if (tx->slot && tx->next - tx->base >= qp->attr.messages)
 		return -EAGAIN;
-	if (wr->length / SDK_PAYLOAD_MIN >= SDR_MAX_MESSAGE_PKTS)
+	if (wr->length / tx->payload_wish >= SDR_MAX_MESSAGE_PKTS)
 		return -EMSGSIZE;
 	if (sdk_tx_ready(qp) || !(send = handle_get(qp)))
 		return -ENOMEM;
@@ -94,14 +94,14 @@ static int send_new(struct sdr_qp *qp, const struct sdr_send_wr *wr, bool onesho
 	return 0;
 }
 
-static uint32_t pkts_of(uint64_t length, uint64_t recv_length, uint32_t payload)
+static uint64_t pkts_of(uint64_t length, uint64_t recv_length, uint32_t payload)
 {
 	uint64_t pkts = u64_div_up(length, payload);
 
 	/* Full packets only, and shorter than the receive: an empty one ends it. */
 	if (length % payload == 0 && (length < recv_length || length == 0))
 		pkts++;
-	return (uint32_t)pkts;
+	return pkts;
 }
 
 static void cancel(struct sdr_send *send, int error)
@@ -132,6 +132,8 @@ static bool is_granted(const struct sdr_send *send)
 static int send_prepare(struct sdr_send *send)
 {
 	struct sdr_qp *qp = send->qp;
+	uint32_t payload;
+	uint64_t pkts;
 
 	if (send->error)
 		return send->error;
@@ -149,8 +151,14 @@ static int send_prepare(struct sdr_send *send)
 		cancel(send, -SDR_E_TOO_LONG);
 		return -SDR_E_TOO_LONG;
 	}
-	send->payload = payload_of_send(qp, send->message);
-	send->pkts = pkts_of(send->length, send->recv_length, send->payload);
+	payload = send->planned ? send->planned : qp->live->tx.payload;
+	pkts = pkts_of(send->length, send->recv_length, payload);
+	if (pkts > SDR_MAX_MESSAGE_PKTS) {
+		cancel(send, -EMSGSIZE); /* the payload has become smaller since it was posted */
+		return -EMSGSIZE;
+	}
+	send->payload = payload;
+	send->pkts = (uint32_t)pkts;
 	return 0;
 }
 
@@ -197,15 +205,21 @@ static int run_post(struct sdr_send *send, uint32_t first, uint32_t count, uint3
 
 	w.last_bytes = (uint32_t)u64_min(send->payload, u64_sub_floor(send->length, last));
 	taken = qp->ctx->fabric->ops->post(qp->ctx->fabric, &w, 1);
-	if (taken <= 0)
+	if (taken <= 0) {
+		if (taken == 0)
+			sdk_list_add(qp, SDK_BLOCKED);
 		return taken ? taken : -EAGAIN;
+	}
 	*first_psn = w.first_psn;
+	qp->live->tx.posted = true;
+	if (qp->live->tx.ask.wait_ns > sdk_patience(qp))
+		sdk_qp_dirty(qp); /* it had backed off: see ask_service() */
 	return (int)count;
 }
 
 /* ---- one-shots ---- */
 
-static void pace_refill(struct sdr_qp *qp, uint64_t now)
+static void pace_refill(struct sdr_qp *qp, const struct sdr_send *send, uint64_t now)
 {
 	struct sdk_tx *tx = &qp->live->tx;
 	/* At most 100 us of the rate or one packet at once, so that queues stay short. */
@@ -214,8 +228,8 @@ static void pace_refill(struct sdr_qp *qp, uint64_t now)
 
 	tx->tokens_bytes += rate * (double)u64_sub_floor(now, tx->tokens_ns);
 	tx->tokens_ns = now;
-	if (most < tx->payload)
-		most = tx->payload;
+	if (most < send->payload)
+		most = send->payload;
 	if (tx->tokens_bytes > most)
 		tx->tokens_bytes = most;
 }
@@ -229,6 +243,8 @@ static uint32_t pace_allows(const struct sdr_qp *qp, const struct sdr_send *send
 		return UINT32_MAX;
 	if (tx->tokens_bytes < send->payload)
 		return 0;
+	if (tx->tokens_bytes >= (double)FABRIC_RUN_MAX * send->payload)
+		return FABRIC_RUN_MAX;
 	return (uint32_t)(tx->tokens_bytes / send->payload);
 }
 
@@ -240,14 +256,19 @@ static void line_pop(struct sdk_tx *tx)
 	if (!tx->line)
 		tx->line_tail = NULL;
 	send->next = NULL;
+	send->in_line = false;
 	send->ended = true;
 }
 
-/* Frees a released handle that nothing refers to any more. */
+/* Frees a released handle. Its number stays taken until the receiver has finished it. */
 static void handle_put(struct sdr_send *send)
 {
 	struct sdk_tx *tx = &send->qp->live->tx;
+	struct send_slot *slot = tx_slot(send->qp, send->message);
 
+	SDR_ASSERT(slot->send == send || send->flags & SEND_DONE);
+	if (slot->send == send)
+		slot->send = NULL;
 	send->next = tx->free;
 	tx->free = send;
 }
@@ -261,34 +282,57 @@ static void line_done(struct sdk_tx *tx)
 		handle_put(send);
 }
 
+/* A train of the line's head. -EAGAIN: later; another error: never. */
+static int line_send(struct sdr_qp *qp, uint64_t now)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+	struct sdr_send *send = tx->line;
+	uint32_t count, psn;
+	int err;
+
+	if (qp->attr.rate_bps)
+		pace_refill(qp, send, now);
+	count = (uint32_t)u64_min(send->pkts - send->next_pkt,
+				  u64_min(run_max(qp, send->payload), pace_allows(qp, send)));
+	if (!count)
+		return -EAGAIN;
+	err = run_post(send, send->next_pkt, count, channel_next(qp), &psn);
+	if (err == -EAGAIN || err == -ENOTCONN) {
+		tx->blocked = true;
+		return -EAGAIN;
+	}
+	if (err < 0) {
+		cancel(send, err);
+		return err;
+	}
+	tx->tokens_bytes -= (double)count * send->payload;
+	send->next_pkt += count;
+	if (send->next_pkt == send->pkts)
+		line_done(tx);
+	return 0;
+}
+
 void sdk_tx_pump(struct sdr_qp *qp, uint64_t now)
 {
 	struct sdk_tx *tx = &qp->live->tx;
 
-	if (tx->line && qp->attr.rate_bps)
-		pace_refill(qp, now);
-	while (tx->line) {
+	tx->blocked = tx->more = false;
+	for (unsigned int runs = 0; tx->line && runs < SDK_PUMP_RUNS;) {
 		struct sdr_send *send = tx->line;
 		int err = send_prepare(send);
-		uint32_t count, psn;
 
 		if (err == -EAGAIN)
 			return;
-		if (err) {
-			line_done(tx); /* cancelled, too long, or finished by the receiver */
-			continue;
+		if (!err) {
+			err = line_send(qp, now);
+			runs++;
 		}
-		count = (uint32_t)u64_min(
-			send->pkts - send->next_pkt,
-			u64_min(run_max(qp, send->payload), pace_allows(qp, send)));
-		if (!count || run_post(send, send->next_pkt, count, channel_next(qp), &psn) < 0)
+		if (err == -EAGAIN)
 			return;
-		tx->tokens_bytes -= (double)count * send->payload;
-		qp->live->used_ns = now;
-		send->next_pkt += count;
-		if (send->next_pkt == send->pkts)
-			line_done(tx);
+		if (err)
+			line_done(tx); /* cancelled, refused, or finished by the receiver */
 	}
+	tx->more = tx->line != NULL;
 }
 
 uint64_t sdk_tx_deadline(const struct sdr_qp *qp, uint64_t now)
@@ -297,11 +341,15 @@ uint64_t sdk_tx_deadline(const struct sdr_qp *qp, uint64_t now)
 	const struct sdr_send *send = tx->line;
 	double lack;
 
+	if (tx->more)
+		return now;
+	if (tx->blocked)
+		return now + SDK_RETRY_NS;
 	if (!send || !send->payload || !qp->attr.rate_bps)
 		return UINT64_MAX;
 	lack = send->payload - tx->tokens_bytes;
 	if (lack <= 0)
-		return now + 50 * NS_PER_US; /* the device was full: look again soon */
+		return now;
 	return now + 1 + (uint64_t)(lack * 8e9 / (double)qp->attr.rate_bps);
 }
 
@@ -318,6 +366,7 @@ int sdr_send_post(struct sdr_qp *qp, const struct sdr_send_wr *wr, struct sdr_se
 	else
 		tx->line = *out;
 	tx->line_tail = *out;
+	(*out)->in_line = true;
 	if (tx->line == *out)
 		sdk_tx_pump(qp, qp->live->used_ns);
 	return 0;
@@ -335,7 +384,7 @@ static uint32_t continue_pkts(const struct sdr_send *send, uint64_t offset, uint
 {
 	uint64_t end = offset + length;
 
-	if (offset % send->payload || end < offset || end > send->length)
+	if (offset % send->payload || end < length || end > send->length)
 		return 0;
 	if (length == 0)
 		return offset == send->length && offset / send->payload + 1 == send->pkts;
@@ -351,13 +400,17 @@ int64_t sdr_send_stream_continue(struct sdr_send *send, uint64_t offset, uint64_
 	struct sdr_qp *qp = send->qp;
 	uint32_t channel = attr ? attr->channel : SDR_CHANNEL_ANY;
 	uint32_t count, psn = 0;
-	int err = send_prepare(send);
+	int err;
 
+	if (send->oneshot)
+		return -EINVAL;
+	err = send_prepare(send);
 	if (err)
 		return err;
+	if (send->ended)
+		return -EINVAL;
 	count = continue_pkts(send, offset, length);
-	if (send->oneshot || send->ended || !count ||
-	    (channel != SDR_CHANNEL_ANY && channel >= qp->channels))
+	if (!count || (channel != SDR_CHANNEL_ANY && channel >= qp->channels))
 		return -EINVAL;
 	if (channel == SDR_CHANNEL_ANY)
 		channel = channel_next(qp);
@@ -391,12 +444,16 @@ int sdr_send_poll(const struct sdr_send *send)
 	return send->ended || send->flags & SEND_DONE ? 1 : 0;
 }
 
-int sdr_send_query(const struct sdr_send *send, struct sdr_send_info *info)
+int sdr_send_query(struct sdr_send *send, struct sdr_send_info *info)
 {
+	bool granted = is_granted(send);
+	/* Fixes what the caller is about to read. A refusal shows in the poll. */
+	bool fixed = granted && send_prepare(send) == 0;
+
 	struct sdr_send_info out = {
 		.size = info->size,
 		.message = send->message,
-		.granted = is_granted(send),
+		.granted = granted,
 		.remote_done = !!(send->flags & SEND_DONE),
 		.remote_early = !!(send->flags & SEND_EARLY),
 		.cancelled = send->error == -ECANCELED,
@@ -406,16 +463,9 @@ int sdr_send_query(const struct sdr_send *send, struct sdr_send_info *info)
 		.cookie = send->cookie,
 	};
 
-	if (out.granted && !out.remote_done && !send->payload && !send->error) {
-		/* Fixes what the caller is about to read. A refusal shows in the poll. */
-		struct sdr_send *mutable_send = (struct sdr_send *)(uintptr_t)send;
-
-		if (!send_prepare(mutable_send)) {
-			out.payload_bytes = send->payload;
-			out.pkts = send->pkts;
-		}
-	}
 	out.recv_length = send->recv_length;
+	if (!fixed && granted && !out.remote_done)
+		out.recv_length = tx_slot(send->qp, send->message)->recv_length;
 	memcpy(info, &out, u64_min(info->size, sizeof(out)));
 	return 0;
 }
@@ -430,26 +480,13 @@ int sdr_send_cancel(struct sdr_send *send)
 	return 0;
 }
 
-static bool in_line(const struct sdr_send *send)
-{
-	for (const struct sdr_send *s = send->qp->live->tx.line; s; s = s->next)
-		if (s == send)
-			return true;
-	return false;
-}
-
 void sdr_send_release(struct sdr_send *send)
 {
 	if (!send)
 		return;
-	if (!(send->flags & SEND_DONE)) {
-		struct send_slot *slot = tx_slot(send->qp, send->message);
-
-		SDR_ASSERT(slot->send == send);
-		slot->send = NULL;
-	}
 	send->released = true;
-	if (send->oneshot && in_line(send))
-		return; /* still to be sent: the line frees it */
-	handle_put(send);
+	if (!send->in_line)
+		handle_put(send);
+	/* Else it is still to be sent, stays in its slot to hear of its end, and the line frees it.
+	 */
 }

@@ -99,7 +99,7 @@ int sdr_sim_ctx_create(struct sdr_sim *sim, int host, const struct sdr_ctx_attr 
 	err = sim_fabric_open(sim->sim, host, &fa, &f);
 	if (err)
 		return err;
-	err = sdk_ctx_open(f, &a, out);
+	err = sdk_ctx_open(f, &a, &sdr_alloc_system, out);
 	if (err) {
 		f->ops->close(f);
 		return err;
