@@ -54,6 +54,7 @@ static void ack_send(struct sdr_conn *conn, uint64_t now)
 	int len;
 
 	recv_facts(conn, now);
+	conn->acked_ns = now;
 	if (rel_rx_ack_begin(&conn->rx, now, conn->rx_base, conn->fact, conn->channels, body,
 			     sizeof(body)))
 		return;
@@ -65,15 +66,23 @@ static void ack_send(struct sdr_conn *conn, uint64_t now)
 		conn->stats.acks_sent++;
 }
 
-void ack_service(struct sdr_conn *conn, uint64_t now)
-{
-	if (rel_rx_ack_due(&conn->rx, now))
-		ack_send(conn, now);
-}
-
+/*
+ * Request and response on a short path: the peer that has our answer does not wait for the
+ * ACK too, so that need not go with every answer.
+ */
 uint64_t ack_deadline(const struct sdr_conn *conn, uint64_t now)
 {
-	return rel_rx_ack_deadline(&conn->rx, now);
+	uint64_t at = rel_rx_ack_deadline(&conn->rx, now);
+
+	if (at != UINT64_MAX && conn->sent_ns >= conn->arrived_ns)
+		at = u64_max(at, conn->acked_ns + CONN_ACK_HOLD_NS);
+	return at;
+}
+
+void ack_service(struct sdr_conn *conn, uint64_t now)
+{
+	if (rel_rx_ack_due(&conn->rx, now) && ack_deadline(conn, now) <= now)
+		ack_send(conn, now);
 }
 
 /* ---- in ---- */

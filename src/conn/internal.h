@@ -51,10 +51,11 @@
 #define CONN_HALF_OPEN_MAX 64u /* accepted TCP connections that said nothing yet */
 #define CONN_PENDING_MAX 256u  /* accepted ones that wait for UDP */
 #define CONN_HELLO_TIMEOUT_NS (5 * NS_PER_S)
-#define CONN_AGAIN_NS (50 * NS_PER_US)	  /* the device was full: look again */
-#define CONN_QUANTUM_NS (200 * NS_PER_US) /* of the rate: a train's length */
-#define CONN_BURST_NS (500 * NS_PER_US)	  /* of the rate: what an idle pacer saves up */
-#define CONN_PKT_MIN_BYTES 64u		  /* a packet costs no less */
+#define CONN_AGAIN_NS (50 * NS_PER_US)	   /* the device was full: look again */
+#define CONN_QUANTUM_NS (200 * NS_PER_US)  /* of the rate: a train's length */
+#define CONN_ACK_HOLD_NS (100 * NS_PER_US) /* between ACKs to a peer that has our answer */
+#define CONN_BURST_NS (500 * NS_PER_US)	   /* of the rate: what an idle pacer saves up */
+#define CONN_PKT_MIN_BYTES 64u		   /* a packet costs no less */
 #define CONN_ADDRS_MAX 16u
 #define CONN_TARGET_LEN 96u
 
@@ -195,6 +196,7 @@ struct sdr_conn {
 	uint32_t ack_turn;
 	uint64_t pace_ns; /* when the pacer or the device wants to be asked again */
 	uint64_t last_ack_ns;
+	uint64_t arrived_ns, sent_ns, acked_ns; /* newest packet in, train out, ACK out */
 	struct rel_ack_result result;
 
 	bool stalled;

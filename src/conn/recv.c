@@ -46,6 +46,7 @@ void recv_facts(struct sdr_conn *conn, uint64_t now)
 	conn->own_host_drops = drops;
 	if (arrived > conn->arrived) {
 		conn->arrived = arrived;
+		conn->arrived_ns = now;
 		rel_rx_arrived(&conn->rx, arrived, now);
 	}
 }

@@ -257,6 +257,7 @@ static void sent_account(struct sdr_conn *conn, const struct rel_range *sent, ui
 	double cost = (double)u64_max(bytes, (uint64_t)sent->count * CONN_PKT_MIN_BYTES);
 	double weight = sent->count >= 64 ? 1 : sent->count / 64.0;
 
+	conn->sent_ns = now;
 	ch->tokens_bytes -= cost;
 	ch->pkt_bytes += (cost / sent->count - ch->pkt_bytes) * weight;
 	if (!ch->waiting_since_ns)

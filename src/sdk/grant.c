@@ -22,6 +22,7 @@ void grant_cts_due(struct sdr_qp *qp)
 	/* At most 16 a round trip: what comes up meanwhile shares one. */
 	now = sdk_now(qp->ctx);
 	rx->cts_due = true;
+	rx->cts_since_ns = now;
 	rx->cts_at_ns = u64_max(now, rx->cts_sent_ns + u64_min(qp->live->rtt_ns / 16, NS_PER_MS));
 	sdk_qp_dirty(qp);
 }
@@ -35,6 +36,20 @@ void grant_on_late(struct sdr_qp *qp, uint64_t now)
 		return;
 	rx->late_ns = now;
 	grant_cts_due(qp);
+}
+
+/*
+ * Request and response on a short path: the peer that has our answer does not wait for the
+ * done bit too. It waits for grants if it has few left.
+ */
+static uint64_t cts_due_ns(const struct sdr_qp *qp)
+{
+	const struct sdk_rx *rx = &qp->live->rx;
+
+	if (qp->live->posted_ns < rx->cts_since_ns ||
+	    rx->echoed - rx->touched < (rx->next - rx->base + 1) / 2)
+		return rx->cts_at_ns;
+	return u64_max(rx->cts_at_ns, rx->cts_sent_ns + SDK_CTS_HOLD_NS);
 }
 
 static void cts_done_bits(const struct sdr_qp *qp, struct wire_cts *cts)
@@ -348,7 +363,7 @@ void grant_service(struct sdr_qp *qp, uint64_t now)
 		rx->cts_at_ns = now;
 		sdk_repeat_again(&rx->cts, now);
 	}
-	if (rx->cts_due && rx->cts_at_ns <= now)
+	if (rx->cts_due && cts_due_ns(qp) <= now)
 		cts_send(qp, now);
 	if (tx->echo_due) {
 		number_send(qp, WIRE_MSG_CTS_ECHO, tx->granted);
@@ -382,5 +397,5 @@ uint64_t grant_deadline(const struct sdr_qp *qp)
 	uint64_t at = u64_min(u64_min(tx->want.at_ns, tx->abort.at_ns), rx->cts.at_ns);
 
 	at = u64_min(at, u64_min(tx->payload_ask.at_ns, tx->ask.at_ns));
-	return rx->cts_due ? u64_min(at, rx->cts_at_ns) : at;
+	return rx->cts_due ? u64_min(at, cts_due_ns(qp)) : at;
 }

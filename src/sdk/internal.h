@@ -37,6 +37,7 @@
 #define SDK_BACKOFF_MAX_NS NS_PER_S
 #define SDK_IDLE_PING_NS (15 * NS_PER_S) /* keeps NAT bindings open (RFC 8085) */
 #define SDK_BUSY_PING_NS NS_PER_S
+#define SDK_CTS_HOLD_NS (100 * NS_PER_US) /* between CTS to a peer that has our answer */
 #define SDK_REPLAY_WINDOW 1024u
 #define SDK_POOL_CLASSES 29u /* bitmap memory by power of two of words: 3 * 2^26 at most */
 #define SDK_SPARE_QUEUES 64u
@@ -216,6 +217,7 @@ struct sdk_rx {
 	bool cts_due;
 	bool ready_hint; /* the fabric said that bits were set */
 	uint64_t cts_sent_ns, cts_at_ns;
+	uint64_t cts_since_ns; /* when it became due */
 	struct sdk_repeat cts;
 	uint64_t late_ns;	 /* last answer to a late packet */
 	uint32_t payload;	 /* of receives that are posted from now on */
@@ -257,8 +259,9 @@ struct sdk_live {
 	uint8_t *queue; /* queued messages: see ctrl.c */
 	struct ctrl_in *in, *in_tail;
 	uint32_t in_count;
-	uint64_t heard_ns; /* 0: never */
-	uint64_t used_ns;  /* last post or data: is the QP busy? */
+	uint64_t heard_ns;  /* 0: never */
+	uint64_t posted_ns; /* last packet handed to the fabric */
+	uint64_t used_ns;   /* last post or data: is the QP busy? */
 	uint64_t rtt_ns, rtt_min_ns, rtt_var_ns;
 	bool refused;
 	struct sdk_channel channel[]; /* as many as were agreed */

@@ -214,6 +214,7 @@ static int run_post(struct sdr_send *send, uint32_t first, uint32_t count, uint3
 	qp->live->tx.posted = true;
 	if (qp->live->tx.ask.wait_ns > sdk_patience(qp))
 		sdk_qp_dirty(qp); /* it had backed off: see ask_service() */
+	qp->live->posted_ns = sdk_now(qp->ctx);
 	return (int)count;
 }
 

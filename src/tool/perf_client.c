@@ -26,7 +26,7 @@
 #define SETTLE_NS (10 * NS_PER_S) /* for the rate to be found */
 #define PEAK_NS (100 * NS_PER_MS) /* the peak is the best of such stretches */
 #define POLL_MAX 64
-#define ECHOES 4u /* receives that latency keeps posted */
+#define ECHOES 64u /* receives that latency keeps posted */
 
 struct client {
 	struct session s;

@@ -290,6 +290,9 @@ int udp_poll(struct fabric *base, struct fabric_event *ev, unsigned int max)
 	struct udp_fabric *f = udp_fabric_of(base);
 	unsigned int n = 0;
 
+	/* What comes in during this call is taken by it: no wake-up is owed. */
+	if (f->fd_used)
+		atomic_store(&f->waiting, false);
 	if (f->nworkers == 0 || f->armed > 0 || f->fd_used || atomic_load(&f->signalled))
 		poll_sockets(f);
 	if (f->lingering > 0)
