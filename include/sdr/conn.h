@@ -18,7 +18,7 @@
  * connection dies, closes, or their deadline passes. They end in no particular order:
  * tell them apart by cookie.
  *
- * Scheme names: "gbn", "sr", "sr-nack" (DESIGN: one engine, one parameter set).
+ * Scheme names: "gbn", "sr", "sr-nack" (one engine, one parameter set).
  */
 #ifndef SDR_CONN_H
 #define SDR_CONN_H
@@ -47,15 +47,25 @@ struct sdr_net_attr {
 /* Errors as sdr_ctx_create(); with ctx.listen also opens the TCP port of that number for
  * the handshake (ctx.port 0: SDR_DEFAULT_PORT). */
 SDR_API int sdr_net_create(const struct sdr_net_attr *attr, struct sdr_net **out);
-/* Kills connections without a goodbye: close them first. */
+/* Destroys a net and its connections without a goodbye: close them first. */
 SDR_API void sdr_net_destroy(struct sdr_net *net);
+/* The net's context, for its clock, counters and registrations. Owned by the net. */
 SDR_API struct sdr_ctx *sdr_net_ctx(struct sdr_net *net);
+/* The listener's port, UDP and TCP, host order; 0 without one. */
 SDR_API uint16_t sdr_net_port(const struct sdr_net *net);
+/*
+ * Makes progress: receives, acknowledges, sends, runs timers. Never blocks. Returns the
+ * number of things that happened, or a negative error of the device.
+ */
 SDR_API int sdr_net_progress(struct sdr_net *net);
-/* Until a completion or event is there, or deadline_ns of sdr_now_ns() passed. */
+/*
+ * Makes progress until a completion or event is there, or deadline_ns of sdr_now_ns()
+ * passed. On a simulated device it does not sleep. Returns as sdr_net_progress().
+ */
 SDR_API int sdr_net_wait(struct sdr_net *net, uint64_t deadline_ns);
+/* When sdr_net_progress() must be called next even if no packet comes, ns; UINT64_MAX: never. */
 SDR_API uint64_t sdr_net_next_deadline_ns(const struct sdr_net *net);
-/* Readable when sdr_net_progress() has work (timers apart). */
+/* A descriptor that polls readable when sdr_net_progress() has work (timers apart). */
 SDR_API int sdr_net_fd(struct sdr_net *net);
 
 /* ---- connecting ------------------------------------------------------------- */
@@ -110,6 +120,7 @@ SDR_API int sdr_conn_close(struct sdr_conn *conn);
  * posted with SDR_OP_TEST may still be tested.
  */
 SDR_API void sdr_conn_destroy(struct sdr_conn *conn);
+/* The application's cookie of a connection: from its attributes, or as set since. */
 SDR_API void *sdr_conn_cookie(const struct sdr_conn *conn);
 SDR_API void sdr_conn_cookie_set(struct sdr_conn *conn, void *cookie);
 
@@ -211,9 +222,11 @@ struct sdr_conn_info {
 	uint64_t writes_done, recvs_done;
 	uint64_t heard_age_ns;
 };
+/* Fills in what a connection knows of itself and its path; counts only rise. Always 0. */
 SDR_API int sdr_conn_query(const struct sdr_conn *conn, struct sdr_conn_info *info);
 /* Changes the provisioned rate while running; 0: back to growing. */
 SDR_API int sdr_conn_rate_set(struct sdr_conn *conn, uint64_t rate_bps);
+/* The connection's QP, to ask it for facts; posting on it breaks the connection. */
 SDR_API struct sdr_qp *sdr_conn_qp(struct sdr_conn *conn);
 /* The scheme names that this build knows, NULL-terminated; static. */
 SDR_API const char *const *sdr_scheme_names(void);

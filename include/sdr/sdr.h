@@ -125,6 +125,7 @@ struct sdr_ctx_info {
 	uint32_t workers;
 	uint16_t udp_port; /* listener's, host order; 0 without one */
 };
+/* What the opened device can do. Always 0. */
 SDR_API int sdr_ctx_query(const struct sdr_ctx *ctx, struct sdr_ctx_info *info);
 
 /* The context's monotonic clock, ns. Virtual on a simulated device. */
@@ -191,9 +192,14 @@ enum sdr_qp_state {
 	SDR_QP_ERROR,	   /* reset by the peer or destroyed underneath */
 };
 
+/*
+ * Creates a queue pair, not connected. Errors: -EINVAL (an attribute outside its range),
+ * -ENOSPC (max_qps reached), -ENOMEM.
+ */
 SDR_API int sdr_qp_create(struct sdr_ctx *ctx, const struct sdr_qp_attr *attr, struct sdr_qp **out);
 /* Fences all receives; handles of the QP are gone. */
 SDR_API void sdr_qp_destroy(struct sdr_qp *qp);
+/* The cookie of its attributes. */
 SDR_API void *sdr_qp_cookie(const struct sdr_qp *qp);
 /* Bytes that sdr_qp_info_get() will write; at most SDR_MAX_INFO_BYTES. */
 SDR_API size_t sdr_qp_info_size(const struct sdr_qp *qp);
@@ -217,6 +223,7 @@ struct sdr_connect_attr {
  */
 SDR_API int sdr_qp_connect(struct sdr_qp *qp, const void *info, size_t len,
 			   const struct sdr_connect_attr *attr);
+/* Its state now; sdr_progress() changes it. */
 SDR_API enum sdr_qp_state sdr_qp_state_get(const struct sdr_qp *qp);
 /* Sends RESET and refuses everything from now on. */
 SDR_API int sdr_qp_reset(struct sdr_qp *qp, uint32_t reason);
@@ -239,6 +246,7 @@ struct sdr_qp_info {
 	uint32_t granted;	/* sends below this number have a matching receive */
 	uint8_t refused;	/* the peer's host said "port unreachable", unanswered since */
 };
+/* What a QP knows now. Always 0. */
 SDR_API int sdr_qp_query(const struct sdr_qp *qp, struct sdr_qp_info *info);
 /* Asks for a PING on every channel now (they also go out when idle for 15 s). */
 SDR_API int sdr_qp_ping(struct sdr_qp *qp);
@@ -322,6 +330,7 @@ struct sdr_send_info {
 	uint64_t length;
 	void *cookie;
 };
+/* What is known of a send; fixes payload and packet count once it is granted. Always 0. */
 SDR_API int sdr_send_query(struct sdr_send *send, struct sdr_send_info *info);
 /*
  * Gives the message up: the receiver's handle says -SDR_E_ABORTED. Works before the
@@ -378,6 +387,7 @@ struct sdr_recv_info {
 	uint64_t length;   /* bytes of the message; the receive's until end_known */
 	void *cookie;
 };
+/* What is known of a receive. Always 0. */
 SDR_API int sdr_recv_query(const struct sdr_recv *recv, struct sdr_recv_info *info);
 /*
  * Claims packets [first, first + n), n <= 64 within one aligned group of 64, that
@@ -441,6 +451,7 @@ struct sdr_channel_facts {
 	uint64_t pings_sent, pongs_received;
 	char peer[64]; /* the peer's address as text */
 };
+/* What is known of a channel; counts only rise. 0, or -EINVAL (no such channel). */
 SDR_API int sdr_channel_facts_get(const struct sdr_qp *qp, uint32_t channel,
 				  struct sdr_channel_facts *out);
 

@@ -34,6 +34,7 @@ struct sdr_sim_link {
 	size_t ndrops;
 };
 
+/* Makes an empty world; the seed decides all that is random in it. 0 or -ENOMEM. */
 SDR_API int sdr_sim_create(uint64_t seed, struct sdr_sim **out);
 /* Closes its contexts too. NULL is allowed. */
 SDR_API void sdr_sim_destroy(struct sdr_sim *sim);
@@ -49,6 +50,7 @@ SDR_API int sdr_sim_link_set(struct sdr_sim *sim, int from, int to, uint32_t cha
  */
 SDR_API int sdr_sim_ctx_create(struct sdr_sim *sim, int host, const struct sdr_ctx_attr *attr,
 			       struct sdr_ctx **out);
+/* The world's virtual clock, ns from 0. */
 SDR_API uint64_t sdr_sim_now_ns(const struct sdr_sim *sim);
 /*
  * Moves the clock to the next delivery, context timer or limit_ns, whichever is first.
