@@ -20,11 +20,12 @@
  *
  * Proof that a packet is lost, RACK style, per channel: an ACK shows it as a hole, and
  * the same ACK says that its channel delivered a later packet, sent the reorder window
- * later or delivered that long before the ACK was made; and at least a minimum RTT passed since it
- *was last sent, so no packet is sent twice within an RTT. The timer, too, needs an ACK that is
- *newer than the packet's round trip: it never fires into silence. Reordering, and paths of unequal
- *delay, are therefore not loss. The reorder window grows (up to the RTT) to what a wrongly declared
- *loss shows, and decays by an eighth each 16 RTTs.
+ * later or delivered that long before the ACK was made; and at least a minimum RTT
+ * passed since it was last sent, so no packet is sent twice within an RTT. The timer, too,
+ * needs an ACK that is newer than the packet's round trip: it never fires into silence.
+ * Reordering, and paths of unequal delay, are therefore not loss. The reorder window grows
+ * (up to the RTT) to what a wrongly declared loss shows, and decays by an eighth each 16
+ * RTTs.
  *
  * No ACK for an RTO: *stalled*. Nothing is declared lost and nothing is offered; one
  * probe at a time goes out with backoff to 1 s; the first ACK ends it. A timer call that
