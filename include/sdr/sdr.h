@@ -88,8 +88,8 @@ struct sdr_device_info {
 };
 
 /*
- * Fills up to `max` entries; returns how many devices there are (which may be more).
- * Any thread.
+ * Fills up to `max` entries, each of the `size` that the caller has set in it; returns how
+ * many devices there are (which may be more). Any thread.
  */
 SDR_API int sdr_device_list(struct sdr_device_info *list, size_t max);
 
@@ -110,11 +110,15 @@ struct sdr_ctx_attr {
 };
 
 /*
- * Opens a device. Errors: -ENODEV (no such device), -EADDRINUSE (port taken),
+ * Opens a device. `attr` NULL: all defaults. *out is the caller's, until
+ * sdr_ctx_destroy(). Errors: -ENODEV (no such device), -EADDRINUSE (port taken),
  * -EADDRNOTAVAIL, -EINVAL, -ENOMEM.
  */
 SDR_API int sdr_ctx_create(const struct sdr_ctx_attr *attr, struct sdr_ctx **out);
-/* Destroys its QPs too. Buffers of posted receives are the caller's again. */
+/*
+ * Destroys its QPs too; registrations must be gone by then. Buffers of posted receives and
+ * of sends are the caller's again. NULL is allowed.
+ */
 SDR_API void sdr_ctx_destroy(struct sdr_ctx *ctx);
 
 struct sdr_ctx_info {
@@ -148,7 +152,10 @@ SDR_API int sdr_wait(struct sdr_ctx *ctx, uint64_t deadline_ns);
 SDR_API int sdr_fd(struct sdr_ctx *ctx);
 /* Ends a sdr_wait() in another thread. Any thread. */
 SDR_API void sdr_wake(struct sdr_ctx *ctx);
-/* Counters by enum sdr_counter (<sdr/counters.h>); sums over all QPs. */
+/*
+ * The first n counters by enum sdr_counter (<sdr/counters.h>); sums over all QPs, those
+ * destroyed included. Returns how many counters there are.
+ */
 SDR_API int sdr_counters_get(const struct sdr_ctx *ctx, uint64_t *out, size_t n);
 SDR_API const char *sdr_counter_name(unsigned int counter); /* NULL beyond the last */
 SDR_API const char *sdr_counter_text(unsigned int counter);
@@ -167,19 +174,21 @@ SDR_API uint32_t sdr_payload_for_mtu(uint32_t mtu_bytes, int is_ipv6);
 /*
  * Registers memory for sends and receives; the caller keeps it mapped until
  * sdr_mr_dereg(). On software devices registering is free and may be left out
- * (mr = NULL in work requests).
+ * (mr = NULL in work requests). `flags` must be 0. The device's errors, or -ENOMEM.
  */
 SDR_API int sdr_mr_reg(struct sdr_ctx *ctx, void *addr, size_t len, uint32_t flags,
 		       struct sdr_mr **out);
+/* Before the context is destroyed, and after the last use in a message. NULL is allowed. */
 SDR_API void sdr_mr_dereg(struct sdr_mr *mr);
 
 /* ---- queue pairs ------------------------------------------------------------ */
 
 struct sdr_qp_attr {
 	size_t size;
-	uint32_t channels;	    /* 1 .. SDR_MAX_CHANNELS; default 1 */
-	uint32_t chunk_pkts;	    /* power of two, 1 .. 64; default 4 (paper) */
-	uint32_t messages;	    /* in flight; power of two, 1 .. 1024; default 1024 */
+	uint32_t channels;	    /* 1 .. SDR_MAX_CHANNELS; default 1; the smaller end's holds */
+	uint32_t chunk_pkts;	    /* of receives here; power of two, 1 .. 64; default 4 (paper) */
+	uint32_t messages;	    /* in flight in each direction; power of two, 1 .. 1024;
+				     * default 1024; the smaller end's holds */
 	uint32_t max_payload_bytes; /* upper bound; default: the device's */
 	uint64_t rate_bps;	    /* pacer of one-shot sends, payload bit/s; 0: none */
 	void *cookie;		    /* the caller's */
@@ -189,15 +198,20 @@ enum sdr_qp_state {
 	SDR_QP_INIT,	   /* created; nothing is sent */
 	SDR_QP_CONNECTING, /* PINGs go out or are waited for */
 	SDR_QP_CONNECTED,  /* a channel answered */
-	SDR_QP_ERROR,	   /* reset by the peer or destroyed underneath */
+	SDR_QP_ERROR,	   /* reset, here or by the peer; nothing leads out of it */
 };
 
 /*
- * Creates a queue pair, not connected. Errors: -EINVAL (an attribute outside its range),
+ * Creates a queue pair, not connected; `attr` NULL: all defaults. *out is the caller's until
+ * sdr_qp_destroy() or sdr_ctx_destroy(). Errors: -EINVAL (an attribute outside its range),
  * -ENOSPC (max_qps reached), -ENOMEM.
  */
 SDR_API int sdr_qp_create(struct sdr_ctx *ctx, const struct sdr_qp_attr *attr, struct sdr_qp **out);
-/* Fences all receives; handles of the QP are gone. */
+/*
+ * Fences all receives; handles of the QP are gone, and all buffers are the caller's. The
+ * peer is told which receives have ended, but not that the QP is gone: sdr_qp_reset()
+ * does that. NULL is allowed.
+ */
 SDR_API void sdr_qp_destroy(struct sdr_qp *qp);
 /* The cookie of its attributes. */
 SDR_API void *sdr_qp_cookie(const struct sdr_qp *qp);
@@ -218,25 +232,31 @@ struct sdr_connect_attr {
 /*
  * Starts connecting to the QP that `info` describes; never blocks. One end must
  * listen. It is connected once UDP answered: sdr_qp_state_get(). Errors: -SDR_E_BLOB,
- * -SDR_E_VERSION, -SDR_E_FEATURE, -EISCONN, -EDESTADDRREQ (nobody listens),
- * -ENETUNREACH.
+ * -SDR_E_VERSION, -SDR_E_FEATURE, -EISCONN, -EDESTADDRREQ (nobody listens, or no port is
+ * known), -EINVAL and -EAFNOSUPPORT (peer_addr), -ENETUNREACH, -ENOMEM. After an error
+ * the QP is as it was.
  */
 SDR_API int sdr_qp_connect(struct sdr_qp *qp, const void *info, size_t len,
 			   const struct sdr_connect_attr *attr);
 /* Its state now; sdr_progress() changes it. */
 SDR_API enum sdr_qp_state sdr_qp_state_get(const struct sdr_qp *qp);
-/* Sends RESET and refuses everything from now on. */
+/*
+ * Sends RESET, three times and no more, and refuses everything from now on: posts, sends,
+ * control messages and changes return -SDR_E_RESET. What was received may still be read,
+ * receives completed, sends cancelled, handles released. -ENOTCONN before
+ * sdr_qp_connect(); 0 if it is in SDR_QP_ERROR already.
+ */
 SDR_API int sdr_qp_reset(struct sdr_qp *qp, uint32_t reason);
 
 struct sdr_qp_info {
 	size_t size;
 	enum sdr_qp_state state;
-	int error;		/* why SDR_QP_ERROR: -SDR_E_RESET ..., else 0 */
-	uint32_t channels;	/* agreed with the peer */
-	uint32_t chunk_pkts;	/* of receives here */
-	uint32_t payload_bytes; /* of messages that start now (sends) */
-	uint32_t recv_payload_bytes;
-	uint32_t messages;
+	int error;				 /* why SDR_QP_ERROR: -SDR_E_RESET ..., else 0 */
+	uint32_t channels;			 /* agreed with the peer */
+	uint32_t chunk_pkts;			 /* of receives here */
+	uint32_t payload_bytes;			 /* of messages that start now (sends) */
+	uint32_t recv_payload_bytes;		 /* of receives that are posted now */
+	uint32_t messages;			 /* in flight; agreed with the peer */
 	uint64_t rtt_min_ns, rtt_ns, rtt_var_ns; /* measured by PING; 0 before the first */
 	uint64_t pings_sent, pongs_received;
 	uint64_t heard_age_ns;	/* since anything verified came from the peer; UINT64_MAX: never */
@@ -253,10 +273,11 @@ SDR_API int sdr_qp_ping(struct sdr_qp *qp);
 /* Changes the pacer of one-shot sends. 0: none. */
 SDR_API int sdr_qp_rate_set(struct sdr_qp *qp, uint64_t rate_bps);
 /*
- * Before sdr_qp_connect() and sdr_qp_info_get(): this end's largest payload, as the
+ * Before sdr_qp_connect() and sdr_qp_info_get(): this end's largest payload, bytes, as the
  * attribute. Afterwards: announces a smaller or larger payload for messages that start
- * from now on (PAYLOAD); sends of such messages wait until the peer has echoed it. -EINVAL
- * outside 64 .. the device's maximum.
+ * from now on (PAYLOAD); sends of such messages wait until the peer has echoed it, and a
+ * second change until the first is settled. -EINVAL outside 64 .. the device's maximum, or
+ * what both ends can take once connected. It is not compared with the route's MTU.
  */
 SDR_API int sdr_qp_payload_set(struct sdr_qp *qp, uint32_t payload_bytes);
 
@@ -281,10 +302,16 @@ struct sdr_send_wr {
 /*
  * One-shot send: the next message of the QP, sent once when granted, paced by the QP's
  * rate, its packets dealt to the channels in trains. The buffer must stay until
- * sdr_send_poll() says so. Errors: -EAGAIN (all `messages` are in flight), -EINVAL.
+ * sdr_send_poll() says so, or where the handle is released before, as long as the QP. *out
+ * is the caller's until sdr_send_release(). Errors: -EAGAIN (all `messages` are in flight),
+ * -EINVAL, -EMSGSIZE (more than SDR_MAX_MESSAGE_PKTS packets), -ENOTCONN (before
+ * sdr_qp_connect()), -ENOMEM, the QP's error.
  */
 SDR_API int sdr_send_post(struct sdr_qp *qp, const struct sdr_send_wr *wr, struct sdr_send **out);
-/* Streaming send: the next message of the QP; what is sent when is up to the caller. */
+/*
+ * Streaming send: the next message of the QP; what is sent when is up to the caller, who
+ * keeps the buffer for as long as it continues. Errors as sdr_send_post().
+ */
 SDR_API int sdr_send_stream_start(struct sdr_qp *qp, const struct sdr_send_wr *wr,
 				  struct sdr_send **out);
 
@@ -302,17 +329,22 @@ struct sdr_continue_attr {
  * before. offset is a multiple of the payload; length too, unless it reaches the
  * message's end. length 0 at the end of a message sends its end packet where it has
  * one. At most one train goes out. Returns the bytes sent (0 for an end packet: look at
- * attr->pkts), which may be fewer than asked; -EAGAIN: not granted yet or the device is
- * full (see sdr_send_query); -SDR_E_TOO_LONG: the matching receive is shorter;
- * -SDR_E_EARLY: the receiver finished the message; -EINVAL.
+ * attr->pkts), which may be fewer than asked; -EAGAIN: not granted yet, the payload is
+ * not settled or the device is full (see sdr_send_query); -SDR_E_TOO_LONG: the matching
+ * receive is shorter; -SDR_E_EARLY: the receiver finished the message; -ECANCELED;
+ * -ENOTCONN: the channel has no address; -EMSGSIZE: the path refuses packets of this size;
+ * -EINVAL (also after sdr_send_stream_end() and for a one-shot); the QP's error. attr may
+ * be NULL: any channel.
  */
 SDR_API int64_t sdr_send_stream_continue(struct sdr_send *send, uint64_t offset, uint64_t length,
 					 struct sdr_continue_attr *attr);
 /* No more continues. The handle lives until sdr_send_release(). */
 SDR_API int sdr_send_stream_end(struct sdr_send *send);
 /*
- * 1: all that was to be sent has left and the buffer may be reused; 0: not yet;
- * -SDR_E_TOO_LONG, -ECANCELED: it never will. It says nothing on arrival.
+ * 1: all that was to be sent has left, or the receiver has finished the message, and the
+ * buffer may be reused; 0: not yet; -SDR_E_TOO_LONG, -ECANCELED, -EMSGSIZE (the path
+ * refuses packets of its size, or it has too many of them), the QP's error: it never will,
+ * and the buffer is free too. It says nothing on arrival.
  */
 SDR_API int sdr_send_poll(const struct sdr_send *send);
 
@@ -323,10 +355,11 @@ struct sdr_send_info {
 	uint8_t remote_done;  /* the receiver has finished it (completed, early or aborted) */
 	uint8_t remote_early; /* ... before all had arrived */
 	uint8_t cancelled;
-	uint32_t payload_bytes; /* fixed once granted */
+	uint32_t payload_bytes; /* 0 until it is fixed, by the first packet or query that finds
+				 * the message granted and the payload settled */
 	uint32_t pkts;		/* packets that the message has, its end packet included; 0
-				 * before the grant */
-	uint64_t recv_length;	/* of the matching receive */
+				 * before that */
+	uint64_t recv_length;	/* of the matching receive; 0 before the grant */
 	uint64_t length;
 	void *cookie;
 };
@@ -334,12 +367,15 @@ struct sdr_send_info {
 SDR_API int sdr_send_query(struct sdr_send *send, struct sdr_send_info *info);
 /*
  * Gives the message up: the receiver's handle says -SDR_E_ABORTED. Works before the
- * grant too: the number is held and aborted once granted, so that order never slips.
+ * grant too: the number is held and aborted once granted, so that order never slips. No
+ * byte of the buffer is read after it returns. -EALREADY: the receiver has finished the
+ * message.
  */
 SDR_API int sdr_send_cancel(struct sdr_send *send);
 /*
  * Frees the handle. If the message was not finished by the receiver, its number stays
- * taken until it is (an unfinished message is not cancelled by this). NULL is allowed.
+ * taken until it is (an unfinished message is not cancelled by this, and a one-shot is
+ * still sent). NULL is allowed.
  */
 SDR_API void sdr_send_release(struct sdr_send *send);
 
@@ -355,13 +391,15 @@ struct sdr_recv_wr {
 
 /*
  * Posts the next receive and grants it to the peer. The buffer belongs to the library
- * until sdr_recv_complete(). Errors: -EAGAIN (all `messages` are in flight), -ENOMEM,
- * -EMSGSIZE (more than SDR_MAX_MESSAGE_PKTS packets).
+ * until sdr_recv_complete(), in SDR_QP_ERROR too; the handle, *out, is good as long.
+ * Errors: -EAGAIN (all `messages` are in flight), -ENOMEM, -EINVAL, -EMSGSIZE (more than
+ * SDR_MAX_MESSAGE_PKTS packets), -ENOTCONN (before sdr_qp_connect()), the QP's error.
  */
 SDR_API int sdr_recv_post(struct sdr_qp *qp, const struct sdr_recv_wr *wr, struct sdr_recv **out);
 /*
- * Copies the bits of chunks [first, first + n) into words, bit 0 of words[0] first.
- * Returns the number of set bits among them; -ERANGE beyond the receive's chunks.
+ * Copies the bits of chunks [first, first + n) into words, bit 0 of words[0] first; there
+ * are (n + 63) / 64 of them. Bits at or beyond the message's end (sdr_recv_query()) mean
+ * nothing. Returns the number of set bits among them; -ERANGE beyond the receive's chunks.
  */
 SDR_API int64_t sdr_recv_bitmap_get(const struct sdr_recv *recv, uint64_t first, uint64_t n,
 				    uint64_t *words);
@@ -376,7 +414,8 @@ SDR_API int sdr_recv_imm_get(const struct sdr_recv *recv, uint32_t *imm);
 struct sdr_recv_info {
 	size_t size;
 	uint32_t message;
-	int error; /* 0, -SDR_E_ABORTED, -SDR_E_TOO_LONG */
+	int error; /* 0, -SDR_E_ABORTED (the sender gave it up or broke the protocol), or what
+		    * a change of payload met: -ENOMEM, -EMSGSIZE. Only completing is left. */
 	uint32_t payload_bytes;
 	uint32_t chunk_pkts;
 	uint32_t pkts; /* packets that the message has as far as is known: an upper bound
@@ -392,14 +431,16 @@ SDR_API int sdr_recv_query(const struct sdr_recv *recv, struct sdr_recv_info *in
 /*
  * Claims packets [first, first + n), n <= 64 within one aligned group of 64, that
  * software will fill (decoded data): returns the claimed ones as a mask in *mask (bit 0
- * = first); they are then the caller's to write. fill_end commits them.
+ * = first); they are then the caller's to write, and nobody else writes them. fill_end
+ * commits them, all that were claimed. -EINVAL, -ERANGE (beyond the message).
  */
 SDR_API int sdr_recv_fill_begin(struct sdr_recv *recv, uint32_t first, uint32_t n, uint64_t *mask);
 SDR_API int sdr_recv_fill_end(struct sdr_recv *recv, uint32_t first, uint64_t mask);
 /*
  * Finishes the receive, early or not, and tells the sender. When it returns no byte of
  * the buffer will be written any more; the handle is gone. Returns 1 if all packets had
- * arrived, 0 if not, or the receive's error.
+ * arrived, 0 if not, or the receive's error. In every state of the QP. It may wait for a
+ * worker that is inside the message, at most for one batch of packets.
  */
 SDR_API int sdr_recv_complete(struct sdr_recv *recv);
 /*
@@ -415,7 +456,8 @@ SDR_API struct sdr_recv *sdr_recv_next_ready(struct sdr_qp *qp);
  * refused with -EINVAL. A message may be lost, duplicated (never replayed exactly) and
  * reordered: carry state, not events. Queued and sent with the next progress, several in
  * one datagram where they fit. `channel` SDR_CHANNEL_ANY: the one that last delivered.
- * -EAGAIN: the queue is full; -EMSGSIZE beyond SDR_MAX_CTRL_BYTES.
+ * -EAGAIN: the queue (16 KiB) is full; -EMSGSIZE beyond SDR_MAX_CTRL_BYTES; -ENOMEM;
+ * -ENOTCONN before sdr_qp_connect(); the QP's error.
  */
 #define SDR_CTRL_USER 128u
 SDR_API int sdr_ctrl_send(struct sdr_qp *qp, uint8_t type, const void *body, size_t len,
@@ -426,10 +468,13 @@ struct sdr_ctrl {
 	uint8_t type;
 	uint32_t channel;
 	uint32_t len;
-	uint64_t age_ns; /* since it arrived at this host */
+	uint64_t age_ns; /* since it arrived at this host, when it is taken */
 	uint8_t body[SDR_MAX_CTRL_BYTES];
 };
-/* Takes the oldest control message; 1, or 0 if there is none. */
+/*
+ * Takes the oldest control message; 1, or 0 if there is none. 64 wait at most; what comes
+ * then is dropped and counted. In SDR_QP_ERROR too.
+ */
 SDR_API int sdr_ctrl_recv(struct sdr_qp *qp, struct sdr_ctrl *out);
 
 /* ---- facts of a channel ----------------------------------------------------- */
