@@ -74,6 +74,7 @@ static void ungranted_end(struct sdr_conn *conn)
 		if (op && op->number == n)
 			op_give_up(op, -SDR_E_CLOSED);
 	}
+	conn->tx_open = conn->tx_next; /* and nothing is posted any more */
 }
 
 static uint64_t grace_ns(const struct sdr_conn *conn)

@@ -393,6 +393,8 @@ void conn_schedule(struct sdr_conn *conn, uint64_t now)
 			at = now;
 	}
 	conn->service_again = false;
+	/* Never again in the same progress: packets and the others get their turn first. */
+	at = u64_max(at, now + 1);
 	conn->next_ns = at;
 	if (at == UINT64_MAX)
 		heap_remove(&conn->net->timers, &conn->timer);
@@ -517,12 +519,19 @@ void sdr_conn_destroy(struct sdr_conn *conn)
 
 void *sdr_conn_cookie(const struct sdr_conn *conn)
 {
-	return conn->cookie;
+	void *cookie;
+
+	net_lock(conn->net);
+	cookie = conn->cookie;
+	net_unlock(conn->net);
+	return cookie;
 }
 
 void sdr_conn_cookie_set(struct sdr_conn *conn, void *cookie)
 {
+	net_lock(conn->net);
 	conn->cookie = cookie;
+	net_unlock(conn->net);
 }
 
 struct sdr_qp *sdr_conn_qp(struct sdr_conn *conn)
