@@ -258,17 +258,19 @@ static unsigned int sock_event(struct udp_fabric *f, const struct epoll_event *e
 static void poll_sockets(struct udp_fabric *f)
 {
 	struct epoll_event ev[UDP_EPOLL_BATCH];
-	unsigned int budget = UDP_RX_BUDGET;
+	unsigned int budget = UDP_RX_BUDGET, before;
 	int n;
 
 	do {
+		before = budget;
 		n = epoll_wait(f->epfd, ev, UDP_EPOLL_BATCH, 0);
 		for (int i = 0; i < n; i++) {
 			unsigned int got = sock_event(f, &ev[i], budget > 0 ? budget : 1);
 
 			budget -= (unsigned int)u64_min(budget, got);
 		}
-	} while (n == UDP_EPOLL_BATCH && budget > 0);
+		/* Sockets stay readable while the ring is crowded: then nothing is got. */
+	} while (n == UDP_EPOLL_BATCH && budget > 0 && budget < before);
 }
 
 static bool something(struct udp_fabric *f)
@@ -307,7 +309,8 @@ int udp_poll(struct fabric *base, struct fabric_event *ev, unsigned int max)
 	n += take_todo(f, ev + n, (max - n + 1) / 2);
 	n += take_rings(f, ev + n, max - n);
 	n += take_todo(f, ev + n, max - n);
-	if (f->fd_used && n < max) {
+	if (f->fd_used) {
+		/* Also where the caller had no room for more: the rest must wake it. */
 		atomic_store(&f->waiting, true);
 		if (something(f))
 			udp_wake(base);

@@ -239,7 +239,7 @@ static int sock_bind(const struct udp_fabric *f, const struct udp_sock *s,
 
 	if (s->active)
 		return f->bind_addr.set ? bind_to(s, &addr) : 0;
-	if (!addr.set && path->local.set)
+	if (udp_addr_is_any(&addr) && path->local.set)
 		addr = path->local;
 	addr.port = f->port;
 	if (set_int(s->fd, SOL_SOCKET, SO_REUSEPORT, 1) < 0)

@@ -429,6 +429,108 @@ static void test_wait_and_fd(void **state)
 	}
 }
 
+/* Takes one event at a time until `n` control datagrams came. */
+static void take_one_by_one(struct end *e, unsigned int n, int fd)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	uint64_t give_up = test_now_ns() + TEST_PATIENCE_NS;
+
+	for (unsigned int got = 0; got < n;) {
+		int taken;
+
+		assert_true(test_now_ns() < give_up);
+		if (fd >= 0)
+			assert_int_equal(poll(&pfd, 1, 1000), 1); /* what is left is told too */
+		taken = e->f->ops->poll(e->f, e->ev, 1);
+		assert_in_range(taken, 0, 1);
+		got += taken == 1 && e->ev[0].type == FABRIC_EV_CTRL;
+	}
+}
+
+static void send_on_all(struct end *from, uint32_t channels, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		for (uint32_t c = 0; c < channels; c++)
+			assert_int_equal(from->f->ops->ctrl(from->qp, c, 0, "many", 4), 0);
+}
+
+/* More sockets and more control datagrams than one look may take. */
+static void test_crowded(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	end_open(&b, &listening, FABRIC_MAX_CHANNELS);
+	end_open(&a, &active_only, FABRIC_MAX_CHANNELS);
+	pair_connect(&a, &b, AF_INET);
+	send_on_all(&b, FABRIC_MAX_CHANNELS, 150);
+	(void)alarm(30); /* it looped for ever */
+	take_one_by_one(&a, 150 * FABRIC_MAX_CHANNELS, -1);
+	(void)alarm(0);
+	end_close(&a);
+	end_close(&b);
+}
+
+static void test_fd_tells_what_is_left(void **state)
+{
+	struct udp_fabric_attr attr = active_only;
+
+	(void)state;
+	for (attr.workers = 0; attr.workers < 2; attr.workers++) {
+		struct end a, b;
+		int fd;
+
+		end_open(&b, &listening, 1);
+		end_open(&a, &attr, 1);
+		pair_connect(&a, &b, AF_INET);
+		fd = a.f->ops->fd(a.f);
+		end_poll(&a);
+		send_on_all(&b, 1, 50);
+		take_one_by_one(&a, 50, fd);
+		end_close(&a);
+		end_close(&b);
+	}
+}
+
+/* Told to listen on any address, it answers from the one that was called. */
+static void test_answers_as_called(void **state)
+{
+	static const char *const any[] = {NULL, "0.0.0.0", "::"};
+
+	(void)state;
+	for (size_t i = 0; i < SDR_ARRAY_LEN(any); i++) {
+		struct udp_fabric_attr attr = {.listen = true, .bind_addr = any[i]};
+		struct fabric_peer peer = {.qpn = 77, .token = 1, .active = true};
+		struct fabric_caps caps;
+		struct fabric_local local;
+		struct sockaddr_in *sin = (struct sockaddr_in *)&peer.addr;
+		struct end a, b;
+
+		end_open(&b, &attr, 1);
+		end_open(&a, &active_only, 1);
+		b.f->ops->caps(b.f, &caps);
+		b.f->ops->qp_local(b.qp, &local);
+		peer.qpn = local.qpn;
+		peer.token = local.token;
+		peer.addr = loopback(AF_INET, caps.udp_port);
+		sin->sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+		assert_int_equal(a.f->ops->qp_connect(a.qp, &peer), 0);
+		a.f->ops->qp_local(a.qp, &local);
+		peer = (struct fabric_peer){.qpn = local.qpn, .token = local.token};
+		assert_int_equal(b.f->ops->qp_connect(b.qp, &peer), 0);
+		for (int n = 0; n < 1000 && !a.seen[FABRIC_EV_CTRL]; n++) {
+			(void)a.f->ops->ctrl(a.qp, 0, 0, "hello", 5);
+			b.f->ops->wait(b.f, b.f->ops->now_ns(b.f) + 1000000);
+			end_poll(&b);
+			(void)b.f->ops->ctrl(b.qp, 0, 0, "hello", 5);
+			end_poll(&a);
+		}
+		assert_true(a.seen[FABRIC_EV_CTRL] > 0);
+		end_close(&a);
+		end_close(&b);
+	}
+}
+
 /* In a network namespace of our own, whose loopback's MTU is ours to change. */
 static void loopback_mtu(int mtu)
 {
@@ -478,11 +580,19 @@ static void test_narrower_route(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_second_listener), cmocka_unit_test(test_bad_attributes),
-		cmocka_unit_test(test_transfers),	cmocka_unit_test(test_post_refuses),
-		cmocka_unit_test(test_shared_sockets),	cmocka_unit_test(test_candidate_paths),
-		cmocka_unit_test(test_unknown_qp),	cmocka_unit_test(test_host_drops),
-		cmocka_unit_test(test_refused),		cmocka_unit_test(test_wait_and_fd),
+		cmocka_unit_test(test_second_listener),
+		cmocka_unit_test(test_bad_attributes),
+		cmocka_unit_test(test_transfers),
+		cmocka_unit_test(test_post_refuses),
+		cmocka_unit_test(test_shared_sockets),
+		cmocka_unit_test(test_candidate_paths),
+		cmocka_unit_test(test_unknown_qp),
+		cmocka_unit_test(test_host_drops),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_wait_and_fd),
+		cmocka_unit_test(test_crowded),
+		cmocka_unit_test(test_fd_tells_what_is_left),
+		cmocka_unit_test(test_answers_as_called),
 		cmocka_unit_test(test_narrower_route),
 	};
 
