@@ -494,7 +494,8 @@ struct sdr_channel_facts {
 	uint8_t up;		     /* has an address and answered */
 	uint64_t rtt_ns, rtt_min_ns; /* of its own PINGs; 0: none yet */
 	uint64_t pings_sent, pongs_received;
-	char peer[64]; /* the peer's address as text */
+	uint64_t reordered_pkts; /* data and control that came after what was sent later */
+	char peer[64];		 /* the peer's address as text */
 };
 /* What is known of a channel; counts only rise. 0, or -EINVAL (no such channel). */
 SDR_API int sdr_channel_facts_get(const struct sdr_qp *qp, uint32_t channel,

@@ -75,6 +75,7 @@ static void info_channels(const struct sdr_conn *conn, struct sdr_conn_info *out
 		out->rx_pkts += facts.received_pkts;
 		out->rx_duplicate_pkts += facts.duplicate_pkts;
 		out->rx_late_pkts += facts.late_pkts;
+		out->rx_reordered_pkts += facts.reordered_pkts;
 		out->host_drops += facts.host_drops;
 		if (!out->peer[0])
 			(void)snprintf(out->peer, sizeof(out->peer), "%s", facts.peer);

@@ -243,18 +243,18 @@ static void count_up(_Atomic uint64_t *counter, uint64_t n)
 		atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-static void newest_advance(struct deliver_channel *c, uint32_t psn, uint64_t at_ns)
+/* False, and nothing changes, where a packet that was sent later has come already. */
+static bool newest_advance(_Atomic uint64_t *newest, uint32_t psn)
 {
-	uint64_t old = atomic_load_explicit(&c->newest, memory_order_relaxed);
+	uint64_t old = atomic_load_explicit(newest, memory_order_relaxed);
 
 	do {
 		if ((old & DELIVER_PSN_VALID) && !seq24_before((uint32_t)old, psn))
-			return;
+			return false;
 		/* Pairs with deliver_channel_facts: what it counts has been committed. */
-	} while (!atomic_compare_exchange_weak_explicit(&c->newest, &old, DELIVER_PSN_VALID | psn,
-							memory_order_release,
-							memory_order_relaxed));
-	atomic_store_explicit(&c->newest_ns, at_ns, memory_order_relaxed);
+	} while (!atomic_compare_exchange_weak_explicit(
+		newest, &old, DELIVER_PSN_VALID | psn, memory_order_release, memory_order_relaxed));
+	return true;
 }
 
 static void count_pass(const struct pass *p, struct deliver_channel *c)
@@ -266,8 +266,10 @@ static void count_pass(const struct pass *p, struct deliver_channel *c)
 	count_up(&c->late_pkts, p->late);
 	count_up(&c->bad_pkts, p->malformed + p->protection + p->range);
 	count_up(&c->ce_pkts, p->ce);
-	if (p->newest_valid)
-		newest_advance(c, p->newest_psn, p->newest_ns);
+	if (p->newest_valid && newest_advance(&c->newest, p->newest_psn))
+		atomic_store_explicit(&c->newest_ns, p->newest_ns, memory_order_relaxed);
+	else if (p->newest_valid)
+		count_up(&c->reordered_pkts, p->received);
 	deliver_count(w, SDR_CTR_rx_pkts, p->received);
 	deliver_count(w, SDR_CTR_rx_bytes, p->bytes);
 	if (p->received != p->n || p->ce || p->malformed || p->protection) {
@@ -337,6 +339,8 @@ int deliver_ctrl(struct deliver_worker *w, struct deliver_qp *qp, uint32_t chann
 	out->psn = header.psn;
 	out->src_qpn = header.src_qpn;
 	deliver_count(w, SDR_CTR_rx_ctrl, 1);
+	if (!newest_advance(&qp->channel[channel].newest_ctrl, header.psn))
+		count_up(&qp->channel[channel].reordered_pkts, 1);
 	return 0;
 }
 
@@ -358,6 +362,7 @@ void deliver_channel_facts(const struct deliver_qp *qp, uint32_t channel, uint64
 	out->late_pkts = read_count(&c->late_pkts);
 	out->bad_pkts = read_count(&c->bad_pkts);
 	out->ce_pkts = read_count(&c->ce_pkts);
+	out->reordered_pkts = read_count(&c->reordered_pkts);
 	out->psn_valid = (newest & DELIVER_PSN_VALID) != 0;
 	out->newest_psn = (uint32_t)newest & WIRE_PSN_MASK;
 	out->newest_age_ns = out->psn_valid ? u64_sub_floor(now_ns, at_ns) : 0;

@@ -130,6 +130,7 @@ struct fabric_channel_facts {
 	uint64_t late_pkts;	 /* verified, but for a finished or unknown message */
 	uint64_t bad_pkts;	 /* failed protection, malformed or out of range */
 	uint64_t ce_pkts;	 /* marked ECN-CE */
+	uint64_t reordered_pkts; /* arrived after one that was sent later, by trains */
 	uint64_t host_drops;	 /* events of socket buffer overflow at this host */
 	uint32_t newest_psn;	 /* newest data PSN committed or seen as duplicate */
 	bool psn_valid;

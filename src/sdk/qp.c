@@ -452,6 +452,7 @@ int sdr_channel_facts_get(const struct sdr_qp *qp, uint32_t channel, struct sdr_
 	f.received_pkts = facts.received_pkts;
 	f.duplicate_pkts = facts.duplicate_pkts;
 	f.late_pkts = facts.late_pkts;
+	f.reordered_pkts = facts.reordered_pkts;
 	f.bad_pkts = facts.bad_pkts;
 	f.ce_pkts = facts.ce_pkts;
 	f.host_drops = facts.host_drops;

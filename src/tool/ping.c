@@ -169,8 +169,10 @@ static void print_text(const struct pinger *p)
 	for (uint32_t ch = 0; ch < p->nchannels; ch++) {
 		const struct channel *c = &p->channel[ch];
 
-		out("channel %u: %" PRIu64 " sent, %" PRIu64 " answered, %.3g %% loss", ch,
-		    sent_of(c), received_of(c), 100 * loss_of(c));
+		out("channel %u: %" PRIu64 " sent, %" PRIu64 " answered, %.3g %% loss, %" PRIu64
+		    " reordered",
+		    ch, sent_of(c), received_of(c), 100 * loss_of(c),
+		    c->last.reordered_pkts - c->first.reordered_pkts);
 		if (c->rtt.n)
 			out("channel %u: rtt min/avg/max/mdev = %s / %s / %s / %s", ch,
 			    units_time_text(min, c->rtt.min),
@@ -200,6 +202,7 @@ static void print_json(const struct pinger *p, int failed)
 		json_text(&j, "address", c->last.peer);
 		json_uint(&j, "sent", sent_of(c));
 		json_uint(&j, "received", received_of(c));
+		json_uint(&j, "reordered_pkts", c->last.reordered_pkts - c->first.reordered_pkts);
 		json_real(&j, "loss", loss_of(c));
 		json_uint(&j, "rtt_min_ns", c->rtt.n ? c->rtt.min : 0);
 		json_real(&j, "rtt_avg_ns", c->rtt.mean);

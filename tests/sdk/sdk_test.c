@@ -477,6 +477,34 @@ static void streaming(void **state)
 	pair_close(&p);
 }
 
+static uint64_t reordered_at(struct sdr_qp *qp)
+{
+	struct sdr_channel_facts facts = {.size = sizeof(facts)};
+
+	assert_int_equal(sdr_channel_facts_get(qp, 0, &facts), 0);
+	return facts.reordered_pkts;
+}
+
+static void reordering_is_counted(void **state)
+{
+	const struct sdr_sim_link late = {.size = sizeof(late),
+					  .rate_bps = 1000000000,
+					  .delay_ns = 10 * MS,
+					  .reorder = 0.1,
+					  .reorder_ns = MS};
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, 11, NULL);
+	pair_connect(&p);
+	one_message(&p, 1000000, 1000000, 1);
+	assert_int_equal(reordered_at(p.qp[1]), 0);
+	pair_link(&p, &late, &late);
+	one_message(&p, 1000000, 1000000, 2);
+	assert_in_range(reordered_at(p.qp[1]), 20, 200); /* a tenth of 700 packets */
+	pair_close(&p);
+}
+
 static void bad_info(void **state)
 {
 	uint8_t info[SDR_MAX_INFO_BYTES];
@@ -530,6 +558,7 @@ int main(void)
 		cmocka_unit_test(streaming),
 		cmocka_unit_test(bad_info),
 		cmocka_unit_test(reset),
+		cmocka_unit_test(reordering_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
