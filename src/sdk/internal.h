@@ -360,6 +360,8 @@ uint64_t ping_deadline(const struct sdr_qp *qp);
 void ping_on_ping(struct sdr_qp *qp, const struct wire_ping *ping, const struct fabric_event *ev);
 void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct fabric_event *ev,
 		  uint64_t now);
+/* The application uses the QP: from idle to busy. */
+void ping_used(struct sdr_qp *qp, uint64_t now);
 void ping_ask(struct sdr_qp *qp, uint64_t now);
 uint64_t ping_unanswered_ns(const struct sdr_qp *qp, uint64_t now);
 

@@ -53,6 +53,23 @@ void ping_ask(struct sdr_qp *qp, uint64_t now)
 	}
 }
 
+void ping_used(struct sdr_qp *qp, uint64_t now)
+{
+	struct sdk_live *live = qp->live;
+	bool was_idle = now - live->used_ns >= 2 * SDK_BUSY_PING_NS;
+
+	live->used_ns = now;
+	/* Planned while it was idle, the next PING may be 15 s away: too late for a NAT's whims. */
+	for (uint32_t c = 0; was_idle && c < qp->channels; c++) {
+		struct sdk_channel *ch = &live->channel[c];
+
+		if (ch->ping_at_ns == UINT64_MAX || ch->ping_at_ns <= now + SDK_BUSY_PING_NS)
+			continue;
+		ch->ping_at_ns = now + SDK_BUSY_PING_NS;
+		sdk_qp_dirty(qp);
+	}
+}
+
 void ping_service(struct sdr_qp *qp, uint64_t now)
 {
 	for (uint32_t c = 0; c < qp->channels; c++)
@@ -121,8 +138,7 @@ void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct 
 
 	if (ev->path && ch->probe_nonce && pong->nonce == ch->probe_nonce) {
 		ch->probe_nonce = 0;
-		if (!qp->ctx->fabric->ops->path_use(qp->fqp, ev->channel, ev->path))
-			sdk_count(qp->ctx, SDR_CTR_path_changes);
+		(void)qp->ctx->fabric->ops->path_use(qp->fqp, ev->channel, ev->path);
 		return;
 	}
 	if (!ch->ping_ns || pong->nonce != ch->nonce)

@@ -88,7 +88,7 @@ static int send_new(struct sdr_qp *qp, const struct sdr_send_wr *wr, bool onesho
 	send->oneshot = oneshot;
 	send->message = tx->next++;
 	tx_slot(qp, send->message)->send = send;
-	qp->live->used_ns = sdk_now(qp->ctx);
+	ping_used(qp, sdk_now(qp->ctx));
 	sdk_qp_dirty(qp);
 	*out = send;
 	return 0;
