@@ -350,6 +350,7 @@ void hs_tick(struct sdr_net *net, uint64_t now)
 {
 	struct hs *next;
 
+	hs_accept_again(net, now);
 	for (struct hs *hs = net->half_open; hs; hs = next) {
 		next = hs->next;
 		if (hs->deadline_ns > now)
@@ -370,7 +371,7 @@ bool hs_reached(const struct sdr_conn *conn)
 
 uint64_t hs_deadline(const struct sdr_net *net)
 {
-	uint64_t at = UINT64_MAX;
+	uint64_t at = net->accept_ns;
 
 	for (const struct hs *hs = net->half_open; hs; hs = hs->next)
 		at = u64_min(at, hs->deadline_ns);

@@ -80,6 +80,7 @@ void client_on_hello(struct hs *hs, const uint8_t *body, size_t len);
 void client_on_error(struct hs *hs, const uint8_t *body, size_t len);
 
 /* hs_server.c */
+void hs_accept_again(struct sdr_net *net, uint64_t now);
 void server_on_hello(struct hs *hs, const uint8_t *body, size_t len);
 
 #endif

@@ -4,7 +4,6 @@
  * those who call. Strangers cost a descriptor for a few seconds, and there is a limit.
  */
 #include "conn/hs.h"
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -13,30 +12,49 @@
 
 #define HS_BACKLOG 128
 
+/* NULL: any, of both families. As text it may carry a scope: fe80::1%eth0. */
+static int listen_addr(const char *bind_addr, struct sockaddr_storage *out)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+	struct addrinfo *ai;
+
+	memset(out, 0, sizeof(*out));
+	out->ss_family = AF_INET6;
+	if (!bind_addr)
+		return 0;
+	if (getaddrinfo(bind_addr, NULL, &hints, &ai))
+		return -EINVAL;
+	memcpy(out, ai->ai_addr, u64_min(ai->ai_addrlen, sizeof(*out)));
+	freeaddrinfo(ai);
+	return 0;
+}
+
 int hs_listen_open(struct sdr_net *net, const char *bind_addr)
 {
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(net->port)};
-	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(net->port)};
-	bool is_v4 = bind_addr && inet_pton(AF_INET, bind_addr, &v4.sin_addr) == 1;
+	struct sockaddr_storage addr;
 	const int on = 1, off = 0;
-	int fd = -1, err = 0;
+	int err = listen_addr(bind_addr, &addr), fd;
 
-	if (bind_addr && !is_v4 && inet_pton(AF_INET6, bind_addr, &v6.sin6_addr) != 1)
-		return -EINVAL;
-	if (!is_v4)
-		fd = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0) /* v4, or a host without IPv6 */
-		fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), is_v4 = true;
+	if (err)
+		return err;
+	fd = socket(addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0 && !bind_addr) { /* a host without IPv6 */
+		addr.ss_family = AF_INET;
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	}
 	if (fd < 0)
 		return -errno;
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (!is_v4)
+	if (addr.ss_family == AF_INET6) {
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-	if (is_v4)
-		err = bind(fd, (const struct sockaddr *)&v4, sizeof(v4));
-	else
-		err = bind(fd, (const struct sockaddr *)&v6, sizeof(v6));
-	if (err || listen(fd, HS_BACKLOG)) {
+		((struct sockaddr_in6 *)&addr)->sin6_port = htons(net->port);
+	} else {
+		((struct sockaddr_in *)&addr)->sin_port = htons(net->port);
+	}
+	if (bind(fd, (const struct sockaddr *)&addr,
+		 addr.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					    : sizeof(struct sockaddr_in)) ||
+	    listen(fd, HS_BACKLOG)) {
 		err = -errno;
 		(void)close(fd);
 		return err;
@@ -63,23 +81,57 @@ int hs_listen_start(struct sdr_net *net)
 	return 0;
 }
 
-/* The oldest that said nothing makes room. */
-static void half_open_trim(struct sdr_net *net)
+/* No room, descriptor or memory is left: whoever calls waits in the kernel's queue. */
+static void accept_pause(struct sdr_net *net, uint64_t until_ns)
+{
+	if (epoll_ctl(net->epfd, EPOLL_CTL_DEL, net->listen_fd, NULL))
+		return;
+	net->listening = false;
+	net->accept_ns = until_ns;
+}
+
+void hs_accept_again(struct sdr_net *net, uint64_t now)
+{
+	if (net->accept_ns > now)
+		return;
+	net->accept_ns = UINT64_MAX;
+	if (hs_listen_start(net))
+		net->accept_ns = now + CONN_ACCEPT_PAUSE_NS;
+}
+
+/* The oldest that said nothing makes room, once it had its time. False: not yet. */
+static bool half_open_room(struct sdr_net *net, uint64_t now)
 {
 	struct hs *hs = net->half_open;
+	uint64_t at;
 
+	if (net->nhalf_open < CONN_HALF_OPEN_MAX)
+		return true;
 	while (hs && hs->conn)
 		hs = hs->next;
-	if (hs && net->nhalf_open > CONN_HALF_OPEN_MAX)
-		hs_end(hs);
+	if (!hs)
+		return true;
+	at = hs->deadline_ns - CONN_HELLO_TIMEOUT_NS + CONN_HELLO_GRACE_NS;
+	if (at > now) {
+		accept_pause(net, at);
+		return false;
+	}
+	hs_end(hs);
+	return true;
 }
 
 void hs_accept(struct sdr_net *net)
 {
-	for (;;) {
+	uint64_t now = sdr_now_ns(net->ctx);
+
+	/* Bounded: others want their turn too. */
+	for (int i = 0; i < HS_BACKLOG && half_open_room(net, now); i++) {
 		int fd = accept4(net->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		struct hs *hs;
 
+		if (fd < 0 &&
+		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+			accept_pause(net, now + CONN_ACCEPT_PAUSE_NS);
 		if (fd < 0)
 			return; /* none left, or one that went away meanwhile */
 		hs = hs_new(net, NULL);
@@ -90,11 +142,10 @@ void hs_accept(struct sdr_net *net)
 		net->nhalf_open++;
 		hs->fd = fd;
 		hs->state = HS_HELLO;
-		hs->deadline_ns = sdr_now_ns(net->ctx) + CONN_HELLO_TIMEOUT_NS;
+		hs->deadline_ns = now + CONN_HELLO_TIMEOUT_NS;
 		hs_options(fd);
 		if (hs_watch_fd(hs, fd, EPOLLIN, EPOLL_CTL_ADD))
 			hs_end(hs);
-		half_open_trim(net);
 	}
 }
 
@@ -156,6 +207,8 @@ void server_on_hello(struct hs *hs, const uint8_t *body, size_t len)
 		return;
 	}
 	net->nhalf_open--;
+	if (net->accept_ns != UINT64_MAX)
+		net->accept_ns = 0; /* there is room for another */
 	hs_unlist(hs);
 	hs->conn = conn;
 	conn->hs = hs;

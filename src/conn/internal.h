@@ -51,6 +51,8 @@
 #define CONN_HALF_OPEN_MAX 64u /* accepted TCP connections that said nothing yet */
 #define CONN_PENDING_MAX 256u  /* accepted ones that wait for UDP */
 #define CONN_HELLO_TIMEOUT_NS (5 * NS_PER_S)
+#define CONN_HELLO_GRACE_NS (200 * NS_PER_MS) /* nobody is pushed out before */
+#define CONN_ACCEPT_PAUSE_NS (100 * NS_PER_MS)
 #define CONN_AGAIN_NS (50 * NS_PER_US)	   /* the device was full: look again */
 #define CONN_QUANTUM_NS (200 * NS_PER_US)  /* of the rate: a train's length */
 #define CONN_ACK_HOLD_NS (100 * NS_PER_US) /* between ACKs to a peer that has our answer */
@@ -236,6 +238,7 @@ struct sdr_net {
 	uint32_t npending;
 	uint64_t tcp_look_ns;
 	bool listening;
+	uint64_t accept_ns; /* out of descriptors: when to listen again; UINT64_MAX: no */
 	struct sdr_conn_attr listen_attr;
 	char listen_scheme[REL_SCHEME_NAME];
 

@@ -349,6 +349,7 @@ int sdr_net_create(const struct sdr_net_attr *in, struct sdr_net **out)
 	if (in)
 		memcpy(&attr, in, u64_min(in->size, sizeof(attr)));
 	net->epfd = net->wakefd = net->listen_fd = -1;
+	net->accept_ns = UINT64_MAX;
 	heap_init(&net->timers, &sdr_alloc_system);
 	err = queue_init(net,
 			 attr.max_completions ? attr.max_completions : CONN_COMPLETIONS_DEFAULT);

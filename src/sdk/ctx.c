@@ -7,7 +7,7 @@
 #include "base/rng.h"
 #include "fabric/udp/udp.h"
 #include "sdk/internal.h"
-#include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 
 #define PROGRESS_ROUNDS 16 /* event batches a call; then timers get their turn */
@@ -161,18 +161,16 @@ int sdk_ctx_open(struct fabric *f, const struct sdr_ctx_attr *attr, const struct
 
 static int bind_addr_parse(const char *text, struct sockaddr_storage *out)
 {
-	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+	const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST};
+	struct addrinfo *ai;
 
 	memset(out, 0, sizeof(*out));
 	if (!text)
 		return 0;
-	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1)
-		v4->sin_family = AF_INET;
-	else if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1)
-		v6->sin6_family = AF_INET6;
-	else
+	if (getaddrinfo(text, NULL, &hints, &ai)) /* it may have a scope: fe80::1%eth0 */
 		return -EINVAL;
+	memcpy(out, ai->ai_addr, u64_min(ai->ai_addrlen, sizeof(*out)));
+	freeaddrinfo(ai);
 	return 0;
 }
 
@@ -312,7 +310,8 @@ static void on_event(struct sdr_ctx *ctx, const struct fabric_event *ev, uint64_
 		break;
 	case FABRIC_EV_READY:
 		qp->live->rx.ready_hint = true;
-		qp->live->heard_ns = qp->live->used_ns = now;
+		qp->live->heard_ns = now;
+		ping_used(qp, now);
 		qp->live->refused = false;
 		break;
 	case FABRIC_EV_LATE:
