@@ -72,6 +72,9 @@ static void *writer(void *arg)
 		else if (c.status)
 			s->bad++;
 		(void)sdr_conn_query(s->conn[0], &info);
+		sdr_conn_cookie_set(s->conn[0], s);
+		if (sdr_conn_cookie(s->conn[0]) != s)
+			s->bad++;
 	}
 	free(mem);
 	return NULL;
@@ -115,27 +118,28 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-static void net_open(struct sdr_net **net, uint16_t port)
+static void net_open(struct sdr_net **net, uint16_t port, uint32_t workers)
 {
 	struct sdr_net_attr attr = {.size = sizeof(attr), .thread = 1};
 
 	attr.ctx.size = sizeof(attr.ctx);
 	attr.ctx.listen = port != 0;
 	attr.ctx.port = port;
+	attr.ctx.workers = workers;
 	assert_int_equal(sdr_net_create(&attr, net), 0);
 }
 
-static void threads(void **state)
+static void run(uint32_t workers, uint32_t channels)
 {
+	struct sdr_conn_attr attr = {.size = sizeof(attr), .channels = channels};
 	struct shared s = {0};
 	pthread_t thread[WRITERS + 1];
-	uint16_t port = (uint16_t)(20000 + getpid() % 20000);
+	uint16_t port = (uint16_t)(20000 + (uint32_t)getpid() % 20000 + workers);
 
-	(void)state;
-	net_open(&s.net[1], port);
-	net_open(&s.net[0], 0);
+	net_open(&s.net[1], port, workers);
+	net_open(&s.net[0], 0, workers);
 	assert_int_equal(sdr_conn_listen(s.net[1], NULL), 0);
-	assert_int_equal(sdr_conn_connect(s.net[0], "localhost", port, NULL, &s.conn[0]), 0);
+	assert_int_equal(sdr_conn_connect(s.net[0], "localhost", port, &attr, &s.conn[0]), 0);
 	assert_non_null(event_conn(s.net[0], SDR_EV_CONNECTED));
 	s.conn[1] = event_conn(s.net[1], SDR_EV_ACCEPTED);
 	assert_non_null(s.conn[1]);
@@ -156,9 +160,22 @@ static void threads(void **state)
 	free(s.rx);
 }
 
+static void threads(void **state)
+{
+	(void)state;
+	run(0, 1);
+}
+
+static void threads_and_workers(void **state)
+{
+	(void)state;
+	run(2, 4);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(threads)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(threads),
+					   cmocka_unit_test(threads_and_workers)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
