@@ -287,6 +287,20 @@ static int take_end(struct xfer_sink *sink, const struct xfer_frame *f)
 
 /* ---- directories and links -------------------------------------------------------- */
 
+/* A directory that is here already and shut to its owner opens until its end comes. */
+static void open_up_dir(const struct xfer_sink *sink, mode_t mode)
+{
+	int fd;
+
+	if ((mode & 0700) == 0700)
+		return;
+	fd = openat(sink->dir, sink->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return; /* the first file in it says what is wrong */
+	(void)fchmod(fd, (mode & 07777) | 0700);
+	(void)close(fd);
+}
+
 static void make_dir(struct xfer_sink *sink)
 {
 	struct stat st;
@@ -296,8 +310,10 @@ static void make_dir(struct xfer_sink *sink)
 	if (mkdirat(sink->dir, sink->name, 0700 | (sink->entry.mode & 0777)) == 0)
 		return;
 	if (errno == EEXIST && fstatat(sink->dir, sink->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    S_ISDIR(st.st_mode))
+	    S_ISDIR(st.st_mode)) {
+		open_up_dir(sink, st.st_mode);
 		return;
+	}
 	fail_errno(sink, "the directory cannot be made", errno);
 }
 
