@@ -224,10 +224,18 @@ SDR_API size_t sdr_qp_info_size(const struct sdr_qp *qp);
  */
 SDR_API int sdr_qp_info_get(const struct sdr_qp *qp, void *buf, size_t cap);
 
+/* Which end opens the channels, that is, sends first and from source ports of its own. */
+enum sdr_role {
+	SDR_ROLE_AUTO,	  /* the end that can reach a listener; of two listeners, one */
+	SDR_ROLE_ACTIVE,  /* this one: the peer must listen */
+	SDR_ROLE_PASSIVE, /* the peer: this end must listen */
+};
+
 struct sdr_connect_attr {
 	size_t size;
 	const struct sockaddr *peer_addr; /* overrides the address in the info (NULL: that) */
 	uint32_t peer_addr_len;
+	enum sdr_role role; /* both ends must agree: both AUTO, or one ACTIVE, one PASSIVE */
 };
 /*
  * Starts connecting to the QP that `info` describes; never blocks. One end must

@@ -96,6 +96,26 @@ static void on_peer_closed(struct sdr_conn *conn, uint64_t now)
 	closed(conn);
 }
 
+static bool only_ungranted(const struct sdr_conn *conn)
+{
+	return conn->tx_used && conn->tx_base == conn->tx_open;
+}
+
+/*
+ * Writes wait for receives that the peer may never post (it may be draining too, and waits
+ * for ours): given up after as long as a silent peer would be.
+ */
+static void draining(struct sdr_conn *conn, uint64_t now)
+{
+	if (!conn->drain_ns || conn->drain_done != conn->stats.writes_done ||
+	    !only_ungranted(conn)) {
+		conn->drain_ns = now;
+		conn->drain_done = conn->stats.writes_done;
+	} else if (now - conn->drain_ns >= conn->attr.dead_after_ns) {
+		ungranted_end(conn);
+	}
+}
+
 static void closing(struct sdr_conn *conn, uint64_t now)
 {
 	uint64_t silence = u64_min(conn->qi.heard_age_ns, now - conn->close_ns);
@@ -117,6 +137,8 @@ void close_service(struct sdr_conn *conn, uint64_t now)
 		on_peer_closed(conn, now);
 		return;
 	}
+	if (conn->state == CONN_DRAIN)
+		draining(conn, now);
 	if (conn->state == CONN_DRAIN && !conn->tx_used) {
 		conn_state_set(conn, CONN_CLOSING);
 		conn->close_ns = conn->close_at_ns = now;
@@ -133,6 +155,8 @@ uint64_t close_deadline(const struct sdr_conn *conn)
 
 	if (conn->peer_closed)
 		return conn->tx_open != conn->tx_next ? grace_ns(conn) : UINT64_MAX;
+	if (conn->state == CONN_DRAIN && only_ungranted(conn) && conn->drain_ns)
+		return conn->drain_ns + conn->attr.dead_after_ns;
 	if (conn->state != CONN_CLOSING)
 		return UINT64_MAX;
 	limit = conn->close_ns + u64_max(CLOSE_SILENCE_NS, 3 * close_rto_ns(conn));

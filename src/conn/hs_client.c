@@ -103,6 +103,7 @@ void client_on_hello(struct hs *hs, const uint8_t *body, size_t len)
 {
 	struct sockaddr_storage addr = hs->addrs.addr[hs->addr_at - 1];
 	struct sdr_connect_attr attr = {.size = sizeof(attr),
+					.role = SDR_ROLE_ACTIVE,
 					.peer_addr = (const struct sockaddr *)&addr,
 					.peer_addr_len = sizeof(addr)};
 	size_t info_len = 0;

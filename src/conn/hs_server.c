@@ -180,6 +180,7 @@ static void peer_target(struct hs *hs, struct sdr_conn *conn)
 
 void server_on_hello(struct hs *hs, const uint8_t *body, size_t len)
 {
+	const struct sdr_connect_attr called = {.size = sizeof(called), .role = SDR_ROLE_PASSIVE};
 	struct sdr_net *net = hs->net;
 	size_t info_len = 0;
 	const uint8_t *info = hello_info(body, len, &info_len);
@@ -199,7 +200,8 @@ void server_on_hello(struct hs *hs, const uint8_t *body, size_t len)
 	}
 	peer_target(hs, conn);
 	hs_payload_limit(hs, conn);
-	err = conn_connect_qp(conn, info, info_len, NULL);
+	/* Who called opens the channels, whatever listens there too: it may sit behind NAT. */
+	err = conn_connect_qp(conn, info, info_len, &called);
 	if (err) {
 		connect_error_text(err, info, info_len, false, text, sizeof(text));
 		conn_destroy(conn);

@@ -209,6 +209,7 @@ struct sdr_conn {
 
 	uint64_t close_ns; /* peer_closed or CLOSING began */
 	uint64_t close_at_ns, close_gap_ns;
+	uint64_t drain_ns, drain_done; /* since when draining ended no write, and how many then */
 
 	struct conn_stats stats;
 	struct event_node event[EVENT_SLOTS];

@@ -296,12 +296,20 @@ void sdk_qp_numbers_from(struct sdr_qp *qp, uint32_t number)
 }
 
 /* Which end opens the channels: the one that can reach a listener; of two, one. */
-static int choose_active(const struct sdr_qp *qp, const struct wire_blob *peer, bool *active)
+static int choose_active(const struct sdr_qp *qp, const struct wire_blob *peer, enum sdr_role role,
+			 bool *active)
 {
-	if (!peer->listen && !qp->ctx->listen)
-		return -EDESTADDRREQ;
 	*active = peer->listen && (!qp->ctx->listen || qp->local.token < peer->token);
-	return 0;
+	if (role != SDR_ROLE_AUTO)
+		*active = role == SDR_ROLE_ACTIVE;
+	return *active ? (peer->listen ? 0 : -EDESTADDRREQ) : (qp->ctx->listen ? 0 : -EDESTADDRREQ);
+}
+
+static enum sdr_role connect_role(const struct sdr_connect_attr *attr)
+{
+	if (!attr || attr->size < offsetof(struct sdr_connect_attr, role) + sizeof(attr->role))
+		return SDR_ROLE_AUTO;
+	return attr->role;
 }
 
 int sdr_qp_connect(struct sdr_qp *qp, const void *info, size_t len,
@@ -324,7 +332,7 @@ int sdr_qp_connect(struct sdr_qp *qp, const void *info, size_t len,
 		return err;
 	if (agreed.payload < SDK_PAYLOAD_MIN)
 		return -SDR_E_BLOB;
-	err = choose_active(qp, &peer, &qp->active);
+	err = choose_active(qp, &peer, connect_role(attr), &qp->active);
 	if (err)
 		return err;
 	err = peer_addr(&peer, attr, &qp->peer.addr);

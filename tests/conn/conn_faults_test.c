@@ -375,6 +375,25 @@ static void closing_under_a_write(void **state)
 	log_close(&l);
 }
 
+/* Neither end will ever grant what the other still wants to write. */
+static void closing_ungranted_both(void **state)
+{
+	struct log l;
+
+	(void)state;
+	log_open(&l, NULL);
+	(void)post(&l, 0, false, 1000, 0, 0);
+	(void)post(&l, 1, false, 1000, 0, 0);
+	assert_int_equal(sdr_conn_close(l.p.conn[0]), 0);
+	assert_int_equal(sdr_conn_close(l.p.conn[1]), 0);
+	l.want = -SDR_E_CLOSED;
+	assert_true(until(&l, &l.p.events[0][SDR_EV_CLOSED], 1, 60 * SEC));
+	assert_true(until(&l, &l.p.events[1][SDR_EV_CLOSED], 1, 60 * SEC));
+	assert_int_equal(l.last[0][0].status, -SDR_E_CLOSED);
+	assert_int_equal(l.last[1][0].status, -SDR_E_CLOSED);
+	log_close(&l);
+}
+
 static void closing_without_peer(void **state)
 {
 	struct log l;
@@ -412,12 +431,12 @@ static void never_connected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(path_dead_2s),		 cmocka_unit_test(path_dead_60s),
-		cmocka_unit_test(control_lost_10s),	 cmocka_unit_test(loss_30_percent),
-		cmocka_unit_test(channel_dies),		 cmocka_unit_test(ends_of_operations),
-		cmocka_unit_test(test_and_limits),	 cmocka_unit_test(closing),
-		cmocka_unit_test(closing_under_a_write), cmocka_unit_test(closing_without_peer),
-		cmocka_unit_test(never_connected),
+		cmocka_unit_test(path_dead_2s),		  cmocka_unit_test(path_dead_60s),
+		cmocka_unit_test(control_lost_10s),	  cmocka_unit_test(loss_30_percent),
+		cmocka_unit_test(channel_dies),		  cmocka_unit_test(ends_of_operations),
+		cmocka_unit_test(test_and_limits),	  cmocka_unit_test(closing),
+		cmocka_unit_test(closing_ungranted_both), cmocka_unit_test(closing_under_a_write),
+		cmocka_unit_test(closing_without_peer),	  cmocka_unit_test(never_connected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
