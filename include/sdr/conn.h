@@ -226,7 +226,10 @@ struct sdr_conn_info {
 SDR_API int sdr_conn_query(const struct sdr_conn *conn, struct sdr_conn_info *info);
 /* Changes the provisioned rate while running; 0: back to growing. */
 SDR_API int sdr_conn_rate_set(struct sdr_conn *conn, uint64_t rate_bps);
-/* The connection's QP, to ask it for facts; posting on it breaks the connection. */
+/*
+ * The connection's QP, to ask it for facts; posting on it breaks the connection. Calls on
+ * it are not serialised with a net's thread: ask sdr_conn_query() there.
+ */
 SDR_API struct sdr_qp *sdr_conn_qp(struct sdr_conn *conn);
 /* The scheme names that this build knows, NULL-terminated; static. */
 SDR_API const char *const *sdr_scheme_names(void);

@@ -243,14 +243,20 @@ static void count_up(_Atomic uint64_t *counter, uint64_t n)
 		atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* False, and nothing changes, where a packet that was sent later has come already. */
-static bool newest_advance(_Atomic uint64_t *newest, uint32_t psn)
+/*
+ * False, and nothing changes, where a packet that was sent later has come already. The time
+ * goes first: who reads the PSN, then the time, gets an age that may be too small, which
+ * makes a round trip look longer, but never one that is too large.
+ */
+static bool newest_advance(_Atomic uint64_t *newest, uint32_t psn, _Atomic uint64_t *newest_ns,
+			   uint64_t at_ns)
 {
 	uint64_t old = atomic_load_explicit(newest, memory_order_relaxed);
 
 	do {
 		if ((old & DELIVER_PSN_VALID) && !seq24_before((uint32_t)old, psn))
 			return false;
+		atomic_store_explicit(newest_ns, at_ns, memory_order_relaxed);
 		/* Pairs with deliver_channel_facts: what it counts has been committed. */
 	} while (!atomic_compare_exchange_weak_explicit(
 		newest, &old, DELIVER_PSN_VALID | psn, memory_order_release, memory_order_relaxed));
@@ -266,9 +272,8 @@ static void count_pass(const struct pass *p, struct deliver_channel *c)
 	count_up(&c->late_pkts, p->late);
 	count_up(&c->bad_pkts, p->malformed + p->protection + p->range);
 	count_up(&c->ce_pkts, p->ce);
-	if (p->newest_valid && newest_advance(&c->newest, p->newest_psn))
-		atomic_store_explicit(&c->newest_ns, p->newest_ns, memory_order_relaxed);
-	else if (p->newest_valid)
+	if (p->newest_valid &&
+	    !newest_advance(&c->newest, p->newest_psn, &c->newest_ns, p->newest_ns))
 		count_up(&c->reordered_pkts, p->received);
 	deliver_count(w, SDR_CTR_rx_pkts, p->received);
 	deliver_count(w, SDR_CTR_rx_bytes, p->bytes);
@@ -339,7 +344,8 @@ int deliver_ctrl(struct deliver_worker *w, struct deliver_qp *qp, uint32_t chann
 	out->psn = header.psn;
 	out->src_qpn = header.src_qpn;
 	deliver_count(w, SDR_CTR_rx_ctrl, 1);
-	if (!newest_advance(&qp->channel[channel].newest_ctrl, header.psn))
+	if (!newest_advance(&qp->channel[channel].newest_ctrl, header.psn,
+			    &qp->channel[channel].ctrl_ns, pkt->at_ns))
 		count_up(&qp->channel[channel].reordered_pkts, 1);
 	return 0;
 }
@@ -353,9 +359,9 @@ void deliver_channel_facts(const struct deliver_qp *qp, uint32_t channel, uint64
 			   struct fabric_channel_facts *out)
 {
 	const struct deliver_channel *c = &qp->channel[channel];
-	uint64_t at_ns = read_count(&c->newest_ns);
 	/* Pairs with newest_advance. The counts are read after it: never fewer than it says. */
 	uint64_t newest = atomic_load_explicit(&c->newest, memory_order_acquire);
+	uint64_t at_ns = read_count(&c->newest_ns);
 
 	out->received_pkts = read_count(&c->received_pkts);
 	out->duplicate_pkts = read_count(&c->duplicate_pkts);
