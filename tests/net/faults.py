@@ -9,6 +9,7 @@ one clear message and a non-zero exit; nothing hangs.
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -217,4 +218,6 @@ def main():
 
 
 if __name__ == "__main__":
+    # Ended from outside: what was made is removed all the same.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     main()
