@@ -245,8 +245,8 @@ static void count_up(_Atomic uint64_t *counter, uint64_t n)
 
 /*
  * False, and nothing changes, where a packet that was sent later has come already. The time
- * goes first: who reads the PSN, then the time, gets an age that may be too small, which
- * makes a round trip look longer, but never one that is too large.
+ * (newest_ns may be NULL) goes first: who reads the PSN, then the time, gets an age that may be too
+ * small, which makes a round trip look longer, but never one that is too large.
  */
 static bool newest_advance(_Atomic uint64_t *newest, uint32_t psn, _Atomic uint64_t *newest_ns,
 			   uint64_t at_ns)
@@ -256,7 +256,8 @@ static bool newest_advance(_Atomic uint64_t *newest, uint32_t psn, _Atomic uint6
 	do {
 		if ((old & DELIVER_PSN_VALID) && !seq24_before((uint32_t)old, psn))
 			return false;
-		atomic_store_explicit(newest_ns, at_ns, memory_order_relaxed);
+		if (newest_ns)
+			atomic_store_explicit(newest_ns, at_ns, memory_order_relaxed);
 		/* Pairs with deliver_channel_facts: what it counts has been committed. */
 	} while (!atomic_compare_exchange_weak_explicit(
 		newest, &old, DELIVER_PSN_VALID | psn, memory_order_release, memory_order_relaxed));
@@ -344,8 +345,7 @@ int deliver_ctrl(struct deliver_worker *w, struct deliver_qp *qp, uint32_t chann
 	out->psn = header.psn;
 	out->src_qpn = header.src_qpn;
 	deliver_count(w, SDR_CTR_rx_ctrl, 1);
-	if (!newest_advance(&qp->channel[channel].newest_ctrl, header.psn,
-			    &qp->channel[channel].ctrl_ns, pkt->at_ns))
+	if (!newest_advance(&qp->channel[channel].newest_ctrl, header.psn, NULL, 0))
 		count_up(&qp->channel[channel].reordered_pkts, 1);
 	return 0;
 }

@@ -57,8 +57,7 @@ struct deliver_channel {
 	_Atomic uint64_t newest;	 /* PSN | DELIVER_PSN_VALID; advances only (24-bit serial
 					  * order) and, by release, only after the commit */
 	_Atomic uint64_t newest_ns;	 /* when that one arrived */
-	_Atomic uint64_t newest_ctrl;	 /* as newest, of control datagrams ... */
-	_Atomic uint64_t ctrl_ns;	 /* ... and when that one arrived */
+	_Atomic uint64_t newest_ctrl;	 /* as newest, of control datagrams */
 	_Atomic uint64_t reordered_pkts; /* arrived after one that was sent later */
 };
 

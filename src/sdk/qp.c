@@ -302,7 +302,7 @@ static int choose_active(const struct sdr_qp *qp, const struct wire_blob *peer, 
 	*active = peer->listen && (!qp->ctx->listen || qp->local.token < peer->token);
 	if (role != SDR_ROLE_AUTO)
 		*active = role == SDR_ROLE_ACTIVE;
-	return *active ? (peer->listen ? 0 : -EDESTADDRREQ) : (qp->ctx->listen ? 0 : -EDESTADDRREQ);
+	return (*active ? peer->listen : qp->ctx->listen) ? 0 : -EDESTADDRREQ;
 }
 
 static enum sdr_role connect_role(const struct sdr_connect_attr *attr)
