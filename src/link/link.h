@@ -8,9 +8,13 @@
  * Pure: no I/O, no clock (now is an argument), no allocation, all randomness from the
  * seed. It deliberately knows nothing of what is in a packet.
  *
- * A packet's way: queue (overflow drops it, a long queue marks it) -> serialisation at
- * rate_bps -> blackout, drop list, random loss -> delay, jitter, reordering,
- * duplication, corruption. A packet lost behind the queue has used the link's time.
+ * A packet's way: cut -> MTU -> policer -> queue (overflow drops it, a long queue marks it)
+ * -> serialisation at rate_bps -> blackout, outage, drop list, random loss -> delay, flap,
+ * jitter, reordering, duplication, corruption. A packet lost behind the queue has used the
+ * link's time.
+ *
+ * Beside it: paths.h (several links by 5-tuple hash), nat.h (NAT rebinding), g1050.h (the
+ * eight ITU-T G.1050 profiles).
  */
 #ifndef SDR_LINK_LINK_H
 #define SDR_LINK_LINK_H
@@ -37,14 +41,37 @@ struct link_blackout {
 	uint64_t from_ns, to_ns;
 };
 
+/*
+ * A token bucket without a queue: what does not find enough tokens is lost (Flach et al.,
+ * SIGCOMM 2016). The bucket is full at first.
+ */
+struct link_policer {
+	uint64_t rate_bps; /* 0: none */
+	uint64_t burst_bytes;
+};
+
+/*
+ * Something that comes again: it lasts `for_ns`, and begins at first_ns, first_ns + every_ns,
+ * ... (absolute times, as now_ns is). every_ns 0: never. 0 < for_ns < every_ns.
+ */
+struct link_periodic {
+	uint64_t first_ns, every_ns, for_ns;
+};
+
 /* All zero: infinitely fast, no delay, no faults. Lists are borrowed, not copied. */
 struct link_attr {
+	bool cut;	    /* nothing passes */
+	uint32_t mtu_bytes; /* larger packets are lost; 0: any. Whether the sender is told
+			     * (ICMP) or not (a black hole) is up to the owner */
+	struct link_policer policer;
 	uint64_t rate_bps;     /* 0: infinite */
 	uint64_t delay_ns;     /* propagation */
 	uint64_t jitter_ns;    /* uniform in [0, jitter_ns] on top */
 	bool jitter_reorders;  /* false: jitter never lets a packet overtake another */
 	uint64_t queue_bytes;  /* 0: unlimited; counts what is not serialised yet */
+	uint64_t queue_ns;     /* the same in time at rate_bps; the tighter one counts */
 	uint64_t ecn_bytes;    /* mark where the queue, packet included, is longer; 0: never */
+	uint64_t ecn_ns;       /* the same in time; the tighter one counts */
 	struct link_ge loss;   /* see link_ge_iid, link_ge_mean */
 	double reorder_p;      /* a packet is held back by ... */
 	uint64_t reorder_ns;   /* ... this much, out of its order */
@@ -55,6 +82,9 @@ struct link_attr {
 	size_t n_drop;	       /* ... offered after link_init or link_attr_set */
 	const struct link_blackout *blackout; /* ascending, disjoint */
 	size_t n_blackout;
+	struct link_periodic outage; /* packets that would leave the queue in it are lost */
+	struct link_periodic flap;   /* packets that leave the queue in it take another route, */
+	uint64_t flap_delay_ns;	     /* ... longer by this; a change of route can reorder */
 };
 
 enum link_loss {
@@ -62,7 +92,10 @@ enum link_loss {
 	LINK_LOST_QUEUE,
 	LINK_LOST_RANDOM,
 	LINK_LOST_LIST,
-	LINK_LOST_BLACKOUT,
+	LINK_LOST_BLACKOUT, /* blackout or outage */
+	LINK_LOST_POLICER,
+	LINK_LOST_MTU,
+	LINK_LOST_CUT,
 	LINK_LOST_REASONS
 };
 
