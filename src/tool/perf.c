@@ -21,8 +21,13 @@ static const struct opt perf_table[] = {
 	{"duration", 'D', OPT_TIME, FIELD(duration_ns), 10 * NS_PER_MS, 24 * 3600 * NS_PER_S,
 	 "TIME", "... or how long (5s; latency 1000 messages)"},
 	{"depth", 't', OPT_UINT, FIELD(depth), 1, PERF_DEPTH_MAX, "N", "writes in flight (128)"},
+	{"settle-depth", 0, OPT_UINT, FIELD(settle_depth), 1, PERF_DEPTH_MAX, "N",
+	 "... until the rate is found (that of --depth)"},
 	{"channels", 'q', OPT_UINT, offsetof(struct net_opts, channels), 1, SDR_MAX_CHANNELS, "N",
 	 "paths to use (1)"},
+	{"cold", 0, OPT_FLAG, FIELD(cold), 0, 0, NULL,
+	 "the cold phase only; takes --duration or --iters"},
+	{"each", 0, OPT_FLAG, FIELD(each), 0, 0, NULL, "with --json: times of each message"},
 	{"report_gbits", 0, OPT_FLAG, FIELD(gbits), 0, 0, NULL, "Gb/sec instead of MiB/sec"},
 	{"busy", 0, OPT_FLAG, FIELD(busy), 0, 0, NULL, "poll without sleeping, at either end"},
 	{"once", '1', OPT_FLAG, FIELD(once), 0, 0, NULL, "server: end after one client"},
@@ -51,6 +56,8 @@ static int run(int argc, char **argv)
 		return opts_usage(&cmd_perf, "--size, --sizes and --all exclude each other");
 	if (argc == first)
 		return perf_serve(&o);
+	if (o.each && (!o.net.json || o.lat))
+		return opts_usage(&cmd_perf, "--each needs --json, and is not for --lat");
 	if (o.once)
 		return opts_usage(&cmd_perf, "--once is the server's: leave out HOST or --once");
 	if (target_parse(argv[first], o.net.port, &to) < 0)

@@ -22,21 +22,30 @@
 #define PERF_SIZE_MAX (UINT64_C(1) << 30)
 #define PERF_MEMORY_MAX (UINT64_C(256) << 20) /* of receives at the server */
 #define PERF_DEPTH_MAX 256u
+#define PERF_EACH_MAX 65536u /* messages whose times are kept for --each */
 
 enum perf_hello_arg { PERF_ARG_SIZE, PERF_ARG_DEPTH, PERF_ARG_LAT, PERF_ARG_MORE };
 
 struct perf_opts {
 	struct net_opts net;
 	uint64_t size, iters, duration_ns, depth;
-	uint64_t lat, all, once, busy, gbits;
+	uint64_t settle_depth; /* 0: depth */
+	uint64_t lat, all, once, busy, gbits, cold, each;
 	struct size_list sizes;
+};
+
+/* Since the start of the phase. */
+struct perf_times {
+	uint64_t posted_ns, done_ns;
 };
 
 struct perf_result {
 	const char *phase; /* "cold" or "warm" */
 	uint64_t size, messages, ns;
 	double peak_bps;
-	struct hist hist; /* completion times; latency: half of a round trip */
+	struct hist hist;	 /* completion times; latency: half of a round trip */
+	struct perf_times *each; /* --each: of the first n_each messages that completed */
+	size_t n_each;
 	/* what the connection says, from the phase's start to its end */
 	char scheme[32];
 	uint32_t channels, payload_bytes;

@@ -32,6 +32,7 @@ struct client {
 	struct session s;
 	const struct perf_opts *o;
 	uint64_t size, depth;
+	uint64_t start_ns; /* of the phase */
 	uint8_t *out, *in; /* one message; ECHOES of them */
 	uint64_t in_flight;
 	struct {
@@ -88,6 +89,18 @@ static void count_peak(struct client *c, struct perf_result *r, uint64_t now)
 	c->stretch.bytes = 0;
 }
 
+static void keep_times(const struct client *c, struct perf_result *r,
+		       const struct sdr_completion *done)
+{
+	struct perf_times *t;
+
+	if (!r->each || r->n_each == PERF_EACH_MAX)
+		return;
+	t = &r->each[r->n_each++];
+	t->posted_ns = done->posted_ns > c->start_ns ? done->posted_ns - c->start_ns : 0;
+	t->done_ns = done->done_ns > c->start_ns ? done->done_ns - c->start_ns : 0;
+}
+
 static void take_written(struct client *c, struct perf_result *r, uint64_t wait_ns)
 {
 	struct sdr_completion comp[POLL_MAX];
@@ -100,6 +113,7 @@ static void take_written(struct client *c, struct perf_result *r, uint64_t wait_
 			continue;
 		r->messages++;
 		hist_add(&r->hist, comp[i].done_ns - comp[i].posted_ns);
+		keep_times(c, r, &comp[i]);
 		count_peak(c, r, now);
 	}
 }
@@ -192,6 +206,11 @@ static struct perf_result *run_phase(struct client *c, const char *phase, const 
 
 	if (!r)
 		return NULL;
+	if (c->o->each)
+		r->each = calloc(PERF_EACH_MAX, sizeof *r->each);
+	if (c->o->each && !r->each)
+		say("no memory for the times of each message: they are left out");
+	c->start_ns = lim->start_ns;
 	r->phase = phase;
 	r->size = c->size;
 	hist_init(&r->hist);
@@ -215,6 +234,10 @@ static struct limits cold_limits(const struct perf_opts *o, uint64_t start_ns)
 		lim.messages = 1; /* how long until the first is there and answered */
 		return lim;
 	}
+	if (o->cold && (o->duration_ns || o->iters)) {
+		lim.until_ns = o->duration_ns ? start_ns + o->duration_ns : 0;
+		return lim;
+	}
 	lim.until_ns =
 		start_ns + (o->duration_ns && o->duration_ns < COLD_NS ? o->duration_ns : COLD_NS);
 	return lim;
@@ -233,17 +256,29 @@ static struct limits warm_limits(const struct perf_opts *o)
 	return lim;
 }
 
+static void result_free(struct perf_result *r)
+{
+	if (r)
+		free(r->each);
+	free(r);
+}
+
 /* Messages that are not counted, until the rate is found. */
 static void settle(struct client *c)
 {
 	struct limits lim = {.start_ns = mono_ns(), .until_rate = 1};
+	uint64_t depth = c->depth;
+
+	if (c->o->settle_depth && !c->o->lat)
+		c->depth = c->o->settle_depth;
 
 	if (c->o->lat) {
 		lim.until_rate = 0;
 		lim.messages = 50; /* caches and estimators; there is no rate to find */
 	}
 	lim.until_ns = lim.start_ns + SETTLE_NS;
-	free(run_phase(c, "settle", &lim));
+	result_free(run_phase(c, "settle", &lim));
+	c->depth = depth;
 	if (!c->o->lat && !c->s.over && !cli_stop && !rate_found(c) && !c->o->net.quiet)
 		say("the rate was still growing after %u s: measured anyway",
 		    (unsigned int)(SETTLE_NS / NS_PER_S));
@@ -256,7 +291,7 @@ static int begin(struct client *c, const struct target *to, int more)
 	struct hello h = {.version = HELLO_VERSION, .kind = HELLO_PERF};
 
 	h.arg[PERF_ARG_SIZE] = c->size;
-	h.arg[PERF_ARG_DEPTH] = c->depth;
+	h.arg[PERF_ARG_DEPTH] = c->o->settle_depth > c->depth ? c->o->settle_depth : c->depth;
 	h.arg[PERF_ARG_LAT] = c->o->lat;
 	h.arg[PERF_ARG_MORE] = (uint64_t)more;
 	if (session_connect(&c->s, to) < 0 || session_hello(&c->s, &h) < 0)
@@ -275,7 +310,7 @@ static void keep(const struct client *c, struct perf_result *r, struct perf_resu
 	if (!r)
 		return;
 	if (r->messages == 0) {
-		free(r);
+		result_free(r);
 		return;
 	}
 	if (!c->o->net.json)
@@ -289,6 +324,8 @@ static void measure_on(struct client *c, uint64_t start_ns, struct perf_result *
 	struct limits lim = cold_limits(c->o, start_ns);
 
 	keep(c, run_phase(c, "cold", &lim), tail);
+	if (c->o->cold)
+		return;
 	if (!c->s.over && !cli_stop)
 		settle(c);
 	if (c->s.over || cli_stop)
@@ -347,7 +384,7 @@ int perf_measure(const struct perf_opts *o, const struct target *to)
 	while (first) {
 		struct perf_result *next = first->next;
 
-		free(first);
+		result_free(first);
 		first = next;
 	}
 	free(c);

@@ -60,6 +60,19 @@ void perf_print_line(const struct perf_opts *o, const struct perf_result *r)
 	    units_size_text(resent, r->resent_bytes), r->phase);
 }
 
+/* [[posted, done], ...] in nanoseconds since the start of the phase, as they completed. */
+static void print_each(struct json *j, const struct perf_result *r)
+{
+	json_array_begin(j, "each");
+	for (size_t i = 0; i < r->n_each; i++) {
+		json_array_begin(j, NULL);
+		json_uint(j, NULL, r->each[i].posted_ns);
+		json_uint(j, NULL, r->each[i].done_ns);
+		json_array_end(j);
+	}
+	json_array_end(j);
+}
+
 static void print_object(struct json *j, const struct perf_opts *o, const struct perf_result *r)
 {
 	json_object_begin(j, NULL);
@@ -88,6 +101,8 @@ static void print_object(struct json *j, const struct perf_opts *o, const struct
 	json_uint(j, "payload_bytes", r->payload_bytes);
 	json_uint(j, "rtt_ns", r->rtt_ns);
 	json_bool(j, "rate_found", r->rate_found);
+	if (o->each)
+		print_each(j, r);
 	json_object_end(j);
 }
 

@@ -57,6 +57,22 @@ check "percentiles rise" test \
 	"$(value out 'all(o["p50_ns"] <= o["p99_ns"] <= o["p999_ns"] for o in v)')" = True
 wait_rc "$SERVER" 0 "perf server"
 
+serve perf perf --once
+SERVER=$PID
+run 0 perf --json --each --settle-depth 8 -t 1 -n 5 "127.0.0.1:$PORT"
+check "one at a time, after a deeper settling" test "$(value out \
+	'all(o["depth"] == 1 and len(o["each"]) == 5 and all(a[1] <= b[0] for a, b in
+	zip(o["each"], o["each"][1:])) for o in v if o["phase"] == "warm")')" = True
+wait_rc "$SERVER" 0 "perf server"
+serve perf perf --once
+SERVER=$PID
+run 0 perf --json --each --cold -n 7 "127.0.0.1:$PORT"
+check "the cold phase only" test "$(value out '[(o["phase"], len(o["each"])) for o in v]')" = \
+	"[('cold', 7)]"
+wait_rc "$SERVER" 0 "perf server"
+run 2 perf --each "127.0.0.1:$PORT"
+says "each needs --json"
+
 serve perf perf
 SERVER=$PID
 run 0 perf -s 4096 -n 20 "127.0.0.1:$PORT"
