@@ -23,6 +23,8 @@
 #define WAN_PIECE_NS UINT64_C(100000)
 #define WAN_MAX_DROPS 256u
 #define WAN_MAX_BLACKOUTS 64u
+/* Memory is taken in steps of 1 MiB, and each path has up to two of them open in each direction. */
+#define WAN_MEMORY_MIN(n_paths) (UINT64_C(5) * 1024 * 1024 * (n_paths))
 
 enum wan_end { WAN_A, WAN_B };
 
@@ -41,13 +43,17 @@ struct wan_config {
 	uint32_t n_paths; /* 1 .. LINK_MAX_PATHS */
 	bool nat;	  /* end a is behind a NAT */
 	uint64_t nat_timeout_ns, nat_every_ns;
-	uint64_t memory_bytes;			 /* of packets in flight; 0: no limit */
+	uint64_t memory_bytes;			 /* of packets in flight; 0: no limit; else at
+						  * least WAN_MEMORY_MIN(n_paths) */
 	struct wan_path path[2][LINK_MAX_PATHS]; /* [from end][path] */
 };
 
 struct wan_line;
 
-/* 0; -EINVAL or -ERANGE as link_attr_check(); -ENOMEM. config is copied. */
+/*
+ * 0; -EINVAL: n_paths, or as link_attr_check(); -ERANGE: too many drops or blackouts, too little
+ * memory, or as link_attr_check(); -ENOMEM. config is copied.
+ */
 int wan_line_create(const struct wan_config *config, uint64_t now_ns, const struct sdr_alloc *alloc,
 		    struct wan_line **out);
 void wan_line_destroy(struct wan_line *line);
@@ -91,7 +97,7 @@ void wan_line_stat(const struct wan_line *line, enum wan_end from, uint32_t path
 		   struct wan_dir_stat *out);
 
 struct wan_line_counters {
-	uint64_t frames, pieces;   /* super-packets in, out */
+	uint64_t frames, pieces; /* super-packets in, out (ICMP errors of the line are no pieces) */
 	uint64_t malformed_frames; /* not carried */
 	uint64_t no_memory_frames; /* lost for want of room: a measurement is void */
 	uint64_t nat_rebinds, nat_lost_pkts;

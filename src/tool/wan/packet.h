@@ -19,6 +19,7 @@
 
 #define WAN_VNET_BYTES 10u
 #define WAN_FRAME_MAX (WAN_VNET_BYTES + 65575u) /* IPv6 header and 64 KiB of payload */
+#define WAN_TOO_BIG_MAX 1300u
 
 enum wan_l4 { WAN_L4_OTHER, WAN_L4_TCP, WAN_L4_UDP };
 
@@ -29,10 +30,11 @@ struct wan_packet {
 	bool v6;
 	bool ect;		/* ECN-capable or marked: may be marked CE */
 	bool partial_csum;	/* VIRTIO_NET_HDR_F_NEEDS_CSUM */
+	bool fragment;		/* of a larger packet: flow has no ports */
 	uint32_t ip_bytes;	/* headers: IP with extensions; 0: not IP */
 	uint32_t header_bytes;	/* IP and transport: what each segment repeats */
 	uint32_t segment_bytes; /* of payload, in all segments but the last */
-	uint32_t payload_bytes; /* of all segments */
+	uint32_t payload_bytes; /* of all segments; with the headers: all behind the vnet header */
 	uint32_t n_segments;	/* 1 and up */
 };
 
@@ -49,15 +51,35 @@ uint32_t wan_packet_segment_bytes(const struct wan_packet *p, uint32_t segment);
  */
 size_t wan_packet_cut(const void *frame, const struct wan_packet *p, uint32_t first, uint32_t n,
 		      void *out);
-/* On a frame in place; *p is updated. */
-void wan_packet_mark_ce(void *frame, struct wan_packet *p);
-void wan_packet_set_ports(void *frame, struct wan_packet *p, uint16_t sport, uint16_t dport);
-/* Of a frame with one segment: fills in the checksum that was left to the device, then flips
- * the bit (of the IP packet; modulo its length). */
-void wan_packet_corrupt(void *frame, size_t len, struct wan_packet *p, uint64_t bit);
+/* On a frame in place: sets CE where the packet is ECT. */
+void wan_packet_mark_ce(void *frame, const struct wan_packet *p);
+
+/* Where a NAT finds the port of the host behind it. */
+struct wan_port {
+	uint8_t proto;	   /* of the mapping: TCP, UDP, ICMP, ICMPv6 (an echo's id is its port) */
+	bool quoted;	   /* in the packet that an ICMP error quotes */
+	uint16_t value;	   /* host order */
+	uint32_t at;	   /* offset in the frame */
+	uint32_t csum_at;  /* of the checksum that covers it; 0: none does */
+	bool zero_is_none; /* that checksum may be absent (UDP) */
+};
+/*
+ * The source port of a packet from inside, the destination port of one from outside: of TCP
+ * and UDP, the id of an echo request from inside and of its reply from outside, and
+ * the same in what ICMP errors quote (the quoted transport checksum is left alone: nobody can
+ * verify it). False: nothing to translate; later fragments have no ports, and pass.
+ */
+bool wan_packet_port(const void *frame, size_t len, const struct wan_packet *p, bool from_inside,
+		     struct wan_port *out);
+/* Writes another port there, on a frame in place, with its checksum; *p is updated. */
+void wan_packet_set_port(void *frame, struct wan_packet *p, const struct wan_port *port,
+			 uint16_t value);
+/* Of a frame with one segment, parsed or cut: fills in the checksum that was left to the device,
+ * then flips the bit (of the IP packet; modulo its length). */
+void wan_packet_corrupt(void *frame, size_t len, uint64_t bit);
 /*
  * Writes the ICMP "fragmentation needed" (RFC 792, 1191) or ICMPv6 "packet too big" (RFC 4443) that
- * a router would send for this frame. Returns its length in out (room for 1300 bytes), or 0 where
+ * a router would send for this frame. Returns its length in out (WAN_TOO_BIG_MAX bytes), or 0 where
  * none may be sent (ICMP errors, fragments but the first, IPv4 without DF: that one is lost).
  */
 size_t wan_packet_too_big(const void *frame, size_t len, const struct wan_packet *p,
