@@ -3,6 +3,9 @@
  * The link in virtual time. Serialisation is exact: the time at which the last bit
  * leaves is kept as whole nanoseconds plus a fraction over rate_bps, so a million
  * packets end exactly where one of a million times the size would.
+ *
+ * Work, what is still to be sent or missing in a bucket, is counted in bit/s * ns: rate * time
+ * without a division.
  */
 #include "link/link.h"
 
@@ -11,7 +14,19 @@
 #include "base/units.h"
 #include <errno.h>
 
-#define BIT_NS (8 * NS_PER_S) /* a byte takes this / rate_bps ns */
+#define BYTE_WORK (8 * NS_PER_S)
+#define PIECE_BYTES 0x7fffffffu /* PIECE_BYTES * BYTE_WORK < 2^64 */
+#define LIMIT (UINT64_C(1) << 62)
+#define NO_LIMIT (~(work)0)
+
+typedef unsigned __int128 work;
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
 
 static bool ratio_ok(double p)
 {
@@ -51,25 +66,86 @@ double link_ge_ratio(const struct link_ge *ge)
 	return bad * ge->loss_bad + (1.0 - bad) * ge->loss_good;
 }
 
-int link_attr_check(const struct link_attr *a)
+static bool ratios_ok(const struct link_attr *a)
 {
-	const uint64_t limit = UINT64_C(1) << 62;
+	return ratio_ok(a->loss.p_gb) && ratio_ok(a->loss.p_bg) && ratio_ok(a->loss.loss_bad) &&
+	       ratio_ok(a->loss.loss_good) && ratio_ok(a->reorder_p) && ratio_ok(a->duplicate_p) &&
+	       ratio_ok(a->corrupt_p);
+}
 
-	if (!ratio_ok(a->loss.p_gb) || !ratio_ok(a->loss.p_bg) || !ratio_ok(a->loss.loss_bad) ||
-	    !ratio_ok(a->loss.loss_good) || !ratio_ok(a->reorder_p) || !ratio_ok(a->duplicate_p) ||
-	    !ratio_ok(a->corrupt_p))
-		return -EINVAL;
+static bool lists_ok(const struct link_attr *a)
+{
+	if ((a->n_drop && !a->drop) || (a->n_blackout && !a->blackout))
+		return false;
 	for (size_t i = 1; i < a->n_drop; i++)
 		if (a->drop[i - 1] >= a->drop[i])
-			return -EINVAL;
+			return false;
 	for (size_t i = 0; i < a->n_blackout; i++)
 		if (a->blackout[i].from_ns > a->blackout[i].to_ns ||
 		    (i && a->blackout[i - 1].to_ns > a->blackout[i].from_ns))
-			return -EINVAL;
-	if (a->rate_bps > limit || a->delay_ns > limit || a->jitter_ns > limit ||
-	    a->reorder_ns > limit || a->duplicate_ns > limit)
-		return -ERANGE;
-	return 0;
+			return false;
+	return true;
+}
+
+static bool periodic_ok(const struct link_periodic *p)
+{
+	return p->every_ns ? p->for_ns && p->for_ns < p->every_ns : !p->for_ns;
+}
+
+static bool sizes_ok(const struct link_attr *a)
+{
+	const uint64_t sizes[] = {
+		a->policer.rate_bps, a->policer.burst_bytes, a->rate_bps,      a->delay_ns,
+		a->jitter_ns,	     a->queue_bytes,	     a->queue_ns,      a->ecn_bytes,
+		a->ecn_ns,	     a->reorder_ns,	     a->duplicate_ns,  a->outage.first_ns,
+		a->outage.every_ns,  a->flap.first_ns,	     a->flap.every_ns, a->flap_delay_ns,
+	};
+
+	for (size_t i = 0; i < SDR_ARRAY_LEN(sizes); i++)
+		if (sizes[i] >= LIMIT)
+			return false;
+	return true;
+}
+
+int link_attr_check(const struct link_attr *a)
+{
+	if (!ratios_ok(a) || !lists_ok(a) || !periodic_ok(&a->outage) || !periodic_ok(&a->flap) ||
+	    (a->policer.rate_bps && !a->policer.burst_bytes))
+		return -EINVAL;
+	return sizes_ok(a) ? 0 : -ERANGE;
+}
+
+/* The tighter of a limit in bytes and one in time; 0: none. */
+static work tighter(uint64_t bytes, uint64_t ns, uint64_t rate_bps)
+{
+	work by_bytes = bytes ? (work)bytes * BYTE_WORK : NO_LIMIT;
+	work by_time = ns ? (work)ns * rate_bps : NO_LIMIT;
+
+	return by_bytes < by_time ? by_bytes : by_time;
+}
+
+/* Takes attr in, with what follows from it. */
+static void set_attr(struct link *l, const struct link_attr *attr)
+{
+	l->attr = *attr;
+	l->gated = attr->cut || attr->mtu_bytes || attr->policer.rate_bps;
+	l->queue_bps_ns = tighter(attr->queue_bytes, attr->queue_ns, attr->rate_bps);
+	l->ecn_bps_ns = tighter(attr->ecn_bytes, attr->ecn_ns, attr->rate_bps);
+	l->limited = l->queue_bps_ns != NO_LIMIT || l->ecn_bps_ns != NO_LIMIT;
+	l->scheduled = attr->n_drop || attr->n_blackout || attr->outage.every_ns;
+	l->outage_at_ns = attr->outage.first_ns;
+	l->flap_at_ns = attr->flap.first_ns;
+	l->index = 0;
+	l->drop_next = 0;
+	l->blackout_next = 0;
+}
+
+/* The process is stationary from its first packet on. */
+static void start_loss(struct link *l)
+{
+	const struct link_ge *ge = &l->attr.loss;
+
+	l->bad = ge->p_gb > 0.0 && rng_unit(&l->rng) < ge_bad_share(ge);
 }
 
 int link_init(struct link *l, const struct link_attr *attr, uint64_t seed)
@@ -78,46 +154,84 @@ int link_init(struct link *l, const struct link_attr *attr, uint64_t seed)
 
 	if (rc)
 		return rc;
-	*l = (struct link){.attr = *attr};
+	*l = (struct link){0};
 	rng_init(&l->rng, seed);
-	/* The process is stationary from its first packet on. */
-	if (attr->loss.p_gb > 0.0)
-		l->bad = rng_unit(&l->rng) < ge_bad_share(&attr->loss);
+	set_attr(l, attr);
+	start_loss(l);
 	return 0;
+}
+
+/* What is not serialised yet. */
+static work backlog(const struct link *l, uint64_t now_ns)
+{
+	uint64_t from_ns = now_ns;
+	work sum = 0;
+
+	if (l->old_busy_ns > now_ns) {
+		sum = (work)(l->old_busy_ns - now_ns) * l->old_rate_bps;
+		from_ns = l->old_busy_ns;
+	}
+	if (!l->attr.rate_bps || l->busy_ns < from_ns)
+		return sum;
+	return sum + (work)(l->busy_ns - from_ns) * l->attr.rate_bps + l->busy_frac;
+}
+
+/* What is queued still leaves at the rate that it met (their mean, after several changes). */
+static void change_rate(struct link *l, uint64_t rate_bps)
+{
+	work queued = backlog(l, l->now_ns);
+	uint64_t rest_ns;
+
+	if (rate_bps == l->attr.rate_bps)
+		return;
+	/* A whole nanosecond at most is lost by the change of the fraction's base. */
+	l->busy_ns = add(l->busy_ns, l->busy_frac > 0);
+	l->busy_frac = 0;
+	rest_ns = u64_sub_floor(l->busy_ns, l->now_ns);
+	l->old_busy_ns = rest_ns ? l->busy_ns : 0;
+	l->old_rate_bps = rest_ns ? (uint64_t)(queued / rest_ns) : 0;
+}
+
+static bool policer_equal(const struct link_policer *a, const struct link_policer *b)
+{
+	return a->rate_bps == b->rate_bps && a->burst_bytes == b->burst_bytes;
+}
+
+static bool loss_equal(const struct link_ge *a, const struct link_ge *b)
+{
+	return a->p_gb == b->p_gb && a->p_bg == b->p_bg && a->loss_bad == b->loss_bad &&
+	       a->loss_good == b->loss_good;
 }
 
 int link_attr_set(struct link *l, uint64_t now_ns, const struct link_attr *attr)
 {
 	int rc = link_attr_check(attr);
+	bool new_loss;
 
 	if (rc)
 		return rc;
 	l->now_ns = u64_max(l->now_ns, now_ns);
-	/* A whole nanosecond at most is lost by the change of the fraction's base. */
-	if (attr->rate_bps != l->attr.rate_bps && l->busy_frac) {
-		l->busy_ns++;
-		l->busy_frac = 0;
+	change_rate(l, attr->rate_bps);
+	if (!policer_equal(&attr->policer, &l->attr.policer)) {
+		l->policer_ns = l->now_ns;
+		l->missing_bps_ns = 0;
 	}
-	l->attr = *attr;
-	l->index = 0;
-	l->drop_next = 0;
-	l->blackout_next = 0;
-	if (attr->loss.p_gb == 0.0)
-		l->bad = false;
+	if (attr->delay_ns != l->attr.delay_ns || attr->flap_delay_ns != l->attr.flap_delay_ns) {
+		l->in_order_ns = 0;
+		l->other_order_ns = 0;
+	}
+	new_loss = !loss_equal(&attr->loss, &l->attr.loss);
+	set_attr(l, attr);
+	if (new_loss)
+		start_loss(l);
 	return 0;
-}
-
-/* What is not serialised yet, in units of 1/BIT_NS byte. */
-static unsigned __int128 backlog(const struct link *l, uint64_t now_ns)
-{
-	if (!l->attr.rate_bps || l->busy_ns < now_ns)
-		return 0;
-	return (unsigned __int128)(l->busy_ns - now_ns) * l->attr.rate_bps + l->busy_frac;
 }
 
 uint64_t link_queued_bytes(const struct link *l, uint64_t now_ns)
 {
-	return (uint64_t)((backlog(l, u64_max(now_ns, l->now_ns)) + BIT_NS - 1) / BIT_NS);
+	work bytes = (backlog(l, u64_max(now_ns, l->now_ns)) + BYTE_WORK - 1) / BYTE_WORK;
+
+	return bytes > UINT64_MAX ? UINT64_MAX : (uint64_t)bytes;
 }
 
 static bool chance(struct link *l, double p)
@@ -125,35 +239,69 @@ static bool chance(struct link *l, double p)
 	return p > 0.0 && rng_unit(&l->rng) < p;
 }
 
-/* Passes the queue: false where it overflows. */
-static bool enqueue(struct link *l, uint32_t bytes, struct link_fate *fate)
+static void be_busy(struct link *l, uint64_t todo)
 {
-	const struct link_attr *a = &l->attr;
-	uint64_t work;
+	uint64_t rate_bps = l->attr.rate_bps;
+	uint64_t frac = l->busy_frac + todo % rate_bps; /* < 2^63 */
+	bool carry = frac >= rate_bps;
 
-	if (!a->rate_bps) {
-		l->busy_ns = u64_max(l->busy_ns, l->now_ns);
-		return true;
-	}
-	if (a->queue_bytes || a->ecn_bytes) {
-		unsigned __int128 after = backlog(l, l->now_ns);
+	l->busy_frac = carry ? frac - rate_bps : frac;
+	l->busy_ns = add(l->busy_ns, todo / rate_bps + carry); /* todo / rate_bps < 2^64 - 1 */
+}
 
-		after += (unsigned __int128)bytes * BIT_NS;
-		if (a->queue_bytes && after > (unsigned __int128)a->queue_bytes * BIT_NS)
-			return false;
-		fate->ce = a->ecn_bytes && after > (unsigned __int128)a->ecn_bytes * BIT_NS;
-	}
+static void serialise(struct link *l, uint32_t bytes)
+{
 	if (l->busy_ns < l->now_ns) {
 		l->busy_ns = l->now_ns;
 		l->busy_frac = 0;
 	}
-	work = (uint64_t)bytes * BIT_NS; /* < 2^32 * 2^33 */
-	l->busy_ns += work / a->rate_bps;
-	l->busy_frac += work % a->rate_bps;
-	if (l->busy_frac >= a->rate_bps) {
-		l->busy_frac -= a->rate_bps;
-		l->busy_ns++;
+	for (; bytes > PIECE_BYTES; bytes -= PIECE_BYTES)
+		be_busy(l, PIECE_BYTES * BYTE_WORK);
+	be_busy(l, bytes * BYTE_WORK);
+}
+
+/* Finds enough tokens and takes them, or finds too few. */
+static bool police(struct link *l, uint32_t bytes)
+{
+	const struct link_policer *p = &l->attr.policer;
+	work refill = (work)(l->now_ns - l->policer_ns) * p->rate_bps;
+	work after;
+
+	l->missing_bps_ns = l->missing_bps_ns > refill ? l->missing_bps_ns - refill : 0;
+	l->policer_ns = l->now_ns;
+	after = l->missing_bps_ns + (work)bytes * BYTE_WORK;
+	if (after > (work)p->burst_bytes * BYTE_WORK)
+		return false;
+	l->missing_bps_ns = after;
+	return true;
+}
+
+static enum link_loss pass_gates(struct link *l, uint32_t bytes)
+{
+	const struct link_attr *a = &l->attr;
+
+	if (a->cut)
+		return LINK_LOST_CUT;
+	if (a->mtu_bytes && bytes > a->mtu_bytes)
+		return LINK_LOST_MTU;
+	return a->policer.rate_bps && !police(l, bytes) ? LINK_LOST_POLICER : LINK_LOST_NOT;
+}
+
+/* Passes the queue: false where it overflows. */
+static bool enqueue(struct link *l, uint32_t bytes, struct link_fate *fate)
+{
+	if (!l->attr.rate_bps) {
+		l->busy_ns = u64_max(l->busy_ns, l->now_ns);
+		return true;
 	}
+	if (l->limited) {
+		work after = backlog(l, l->now_ns) + (work)bytes * BYTE_WORK;
+
+		if (after > l->queue_bps_ns)
+			return false;
+		fate->ce = after > l->ecn_bps_ns;
+	}
+	serialise(l, bytes);
 	return true;
 }
 
@@ -167,64 +315,88 @@ static bool random_loss(struct link *l)
 	return lost;
 }
 
+/* Whether at_ns is within one of them. *begin_ns saves the division where it still holds. */
+static bool within(const struct link_periodic *p, uint64_t *begin_ns, uint64_t at_ns)
+{
+	if (at_ns < p->first_ns)
+		return false;
+	if (at_ns - *begin_ns >= p->every_ns)
+		*begin_ns = at_ns - (at_ns - p->first_ns) % p->every_ns;
+	return at_ns - *begin_ns < p->for_ns;
+}
+
+static bool dark(struct link *l, uint64_t depart_ns)
+{
+	const struct link_attr *a = &l->attr;
+
+	while (l->blackout_next < a->n_blackout && a->blackout[l->blackout_next].to_ns <= depart_ns)
+		l->blackout_next++;
+	if (l->blackout_next < a->n_blackout && a->blackout[l->blackout_next].from_ns <= depart_ns)
+		return true;
+	return a->outage.every_ns && within(&a->outage, &l->outage_at_ns, depart_ns);
+}
+
 static enum link_loss medium_loss(struct link *l, uint64_t index, uint64_t depart_ns)
 {
 	const struct link_attr *a = &l->attr;
 	bool listed, random = random_loss(l); /* steps whatever else happens */
 
+	if (!l->scheduled)
+		return random ? LINK_LOST_RANDOM : LINK_LOST_NOT;
 	while (l->drop_next < a->n_drop && a->drop[l->drop_next] < index)
 		l->drop_next++;
 	listed = l->drop_next < a->n_drop && a->drop[l->drop_next] == index;
-	while (l->blackout_next < a->n_blackout && a->blackout[l->blackout_next].to_ns <= depart_ns)
-		l->blackout_next++;
-	if (l->blackout_next < a->n_blackout && a->blackout[l->blackout_next].from_ns <= depart_ns)
+	if (dark(l, depart_ns))
 		return LINK_LOST_BLACKOUT;
 	if (listed)
 		return LINK_LOST_LIST;
 	return random ? LINK_LOST_RANDOM : LINK_LOST_NOT;
 }
 
+/* The propagation delay of the route that a packet takes now. */
+static uint64_t take_route(struct link *l, uint64_t depart_ns)
+{
+	const struct link_attr *a = &l->attr;
+	bool longer = a->flap.every_ns && within(&a->flap, &l->flap_at_ns, depart_ns);
+
+	if (longer != l->flapped) {
+		uint64_t order_ns = l->in_order_ns;
+
+		l->in_order_ns = l->other_order_ns;
+		l->other_order_ns = order_ns;
+		l->flapped = longer;
+	}
+	return longer ? a->delay_ns + a->flap_delay_ns : a->delay_ns;
+}
+
 /* The time of one copy. */
 static uint64_t arrival(struct link *l, uint64_t depart_ns)
 {
 	const struct link_attr *a = &l->attr;
-	uint64_t at = depart_ns + a->delay_ns;
+	uint64_t at = add(depart_ns, take_route(l, depart_ns));
 
 	if (a->jitter_ns)
-		at += rng_below(&l->rng, a->jitter_ns + 1);
-	if (chance(l, a->reorder_p))
-		return at + a->reorder_ns;
+		at = add(at, rng_below(&l->rng, a->jitter_ns + 1));
+	if (chance(l, a->reorder_p)) {
+		if (!a->reorder_ns) /* not held back: later ones follow it as ever */
+			l->in_order_ns = u64_max(at, l->in_order_ns);
+		return add(at, a->reorder_ns);
+	}
 	if (!a->jitter_reorders)
 		at = u64_max(at, l->in_order_ns);
 	l->in_order_ns = u64_max(at, l->in_order_ns);
 	return at;
 }
 
-static void lose(struct link *l, struct link_fate *fate, enum link_loss why)
+static int lose(struct link *l, struct link_fate *fate, enum link_loss why)
 {
 	fate->lost = why;
 	l->counters.lost_pkts[why]++;
+	return 0;
 }
 
-int link_offer(struct link *l, uint64_t now_ns, uint32_t bytes, struct link_fate *fate)
+static void deliver(struct link *l, uint64_t depart_ns, uint32_t bytes, struct link_fate *fate)
 {
-	uint64_t index = l->index++, depart_ns;
-	enum link_loss lost;
-
-	*fate = (struct link_fate){0};
-	l->now_ns = u64_max(l->now_ns, now_ns);
-	l->counters.offered_pkts++;
-	l->counters.offered_bytes += bytes;
-	if (!enqueue(l, bytes, fate)) {
-		lose(l, fate, LINK_LOST_QUEUE);
-		return 0;
-	}
-	depart_ns = l->busy_ns + (l->busy_frac > 0);
-	lost = medium_loss(l, index, depart_ns);
-	if (lost != LINK_LOST_NOT) {
-		lose(l, fate, lost);
-		return 0;
-	}
 	l->counters.delivered_pkts++;
 	l->counters.marked_pkts += fate->ce;
 	fate->copies = 1;
@@ -234,7 +406,7 @@ int link_offer(struct link *l, uint64_t now_ns, uint32_t bytes, struct link_fate
 	l->latest_ns = u64_max(l->latest_ns, fate->deliver_ns[0]);
 	if (chance(l, l->attr.duplicate_p)) {
 		fate->copies = 2;
-		fate->deliver_ns[1] = fate->deliver_ns[0] + l->attr.duplicate_ns;
+		fate->deliver_ns[1] = add(fate->deliver_ns[0], l->attr.duplicate_ns);
 		l->counters.duplicated_pkts++;
 	}
 	if (bytes && chance(l, l->attr.corrupt_p)) {
@@ -242,17 +414,48 @@ int link_offer(struct link *l, uint64_t now_ns, uint32_t bytes, struct link_fate
 		fate->corrupt_bit = rng_below(&l->rng, (uint64_t)bytes * 8);
 		l->counters.corrupted_pkts++;
 	}
+}
+
+int link_offer(struct link *l, uint64_t now_ns, uint32_t bytes, struct link_fate *fate)
+{
+	uint64_t index = l->index++, depart_ns;
+	enum link_loss lost = LINK_LOST_NOT;
+
+	*fate = (struct link_fate){0};
+	l->now_ns = u64_max(l->now_ns, now_ns);
+	l->counters.offered_pkts++;
+	l->counters.offered_bytes += bytes;
+	if (l->gated)
+		lost = pass_gates(l, bytes);
+	if (lost == LINK_LOST_NOT && !enqueue(l, bytes, fate))
+		lost = LINK_LOST_QUEUE;
+	if (lost != LINK_LOST_NOT)
+		return lose(l, fate, lost);
+	depart_ns = add(l->busy_ns, l->busy_frac > 0);
+	lost = medium_loss(l, index, depart_ns);
+	if (lost != LINK_LOST_NOT)
+		return lose(l, fate, lost);
+	deliver(l, depart_ns, bytes, fate);
 	return (int)fate->copies;
 }
 
 void link_check(const struct link *l)
 {
+	const struct link_attr *a = &l->attr;
 	uint64_t sum = l->counters.delivered_pkts;
 
-	SDR_ASSERT(l->attr.rate_bps ? l->busy_frac < l->attr.rate_bps : l->busy_frac == 0);
+	SDR_ASSERT(a->rate_bps ? l->busy_frac < a->rate_bps : l->busy_frac == 0);
+	SDR_ASSERT(l->missing_bps_ns <= (work)a->policer.burst_bytes * BYTE_WORK);
+	SDR_ASSERT(l->policer_ns <= l->now_ns);
 	SDR_ASSERT(l->counters.lost_pkts[LINK_LOST_NOT] == 0);
 	for (int why = LINK_LOST_NOT; why < LINK_LOST_REASONS; why++)
 		sum += l->counters.lost_pkts[why];
 	SDR_ASSERT(sum == l->counters.offered_pkts);
+	SDR_ASSERT(l->old_busy_ns <= l->busy_ns);
+	SDR_ASSERT(l->queue_bps_ns == tighter(a->queue_bytes, a->queue_ns, a->rate_bps));
+	SDR_ASSERT(l->ecn_bps_ns == tighter(a->ecn_bytes, a->ecn_ns, a->rate_bps));
+	SDR_ASSERT(l->limited == (l->queue_bps_ns != NO_LIMIT || l->ecn_bps_ns != NO_LIMIT));
+	SDR_ASSERT(l->scheduled == (a->n_drop || a->n_blackout || a->outage.every_ns));
+	SDR_ASSERT(l->gated == (a->cut || a->mtu_bytes || a->policer.rate_bps));
 	(void)sum;
 }

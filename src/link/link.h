@@ -11,7 +11,9 @@
  * A packet's way: cut -> MTU -> policer -> queue (overflow drops it, a long queue marks it)
  * -> serialisation at rate_bps -> blackout, outage, drop list, random loss -> delay, flap,
  * jitter, reordering, duplication, corruption. A packet lost behind the queue has used the
- * link's time.
+ * link's time, one lost in the queue has used the policer's tokens.
+ *
+ * Times that do not fit 64 bits end at UINT64_MAX: such a packet never arrives.
  *
  * Beside it: paths.h (several links by 5-tuple hash), nat.h (NAT rebinding), g1050.h (the
  * eight ITU-T G.1050 profiles).
@@ -43,11 +45,11 @@ struct link_blackout {
 
 /*
  * A token bucket without a queue: what does not find enough tokens is lost (Flach et al.,
- * SIGCOMM 2016). The bucket is full at first.
+ * SIGCOMM 2016). The bucket is full at first, and again where its values are changed.
  */
 struct link_policer {
-	uint64_t rate_bps; /* 0: none */
-	uint64_t burst_bytes;
+	uint64_t rate_bps;    /* 0: none */
+	uint64_t burst_bytes; /* the bucket's depth; a packet larger than this never passes */
 };
 
 /*
@@ -74,7 +76,7 @@ struct link_attr {
 	uint64_t ecn_ns;       /* the same in time; the tighter one counts */
 	struct link_ge loss;   /* see link_ge_iid, link_ge_mean */
 	double reorder_p;      /* a packet is held back by ... */
-	uint64_t reorder_ns;   /* ... this much, out of its order */
+	uint64_t reorder_ns;   /* ... this much, out of its order; 0: may overtake by its jitter */
 	double duplicate_p;    /* a second copy ... */
 	uint64_t duplicate_ns; /* ... this much after the first */
 	double corrupt_p;      /* one bit of the (first) copy is flipped */
@@ -84,7 +86,8 @@ struct link_attr {
 	size_t n_blackout;
 	struct link_periodic outage; /* packets that would leave the queue in it are lost */
 	struct link_periodic flap;   /* packets that leave the queue in it take another route, */
-	uint64_t flap_delay_ns;	     /* ... longer by this; a change of route can reorder */
+	uint64_t flap_delay_ns;	     /* ... longer by this; a change of route can reorder, as
+				      * order is kept on each route by itself */
 };
 
 enum link_loss {
@@ -121,7 +124,9 @@ struct link_counters {
 
 /*
  * Invariants: (1) busy_frac < rate_bps where rate_bps > 0, else 0; (2) delivered + sum of
- * lost == offered; (3) now never goes back: an earlier now counts as the last one.
+ * lost == offered; (3) now never goes back: an earlier now counts as the last one; (4)
+ * old_busy_ns <= busy_ns; (5) the policer's bucket lacks no more than its burst; (6) what follows
+ * from attr is up to date.
  */
 struct link {
 	struct link_attr attr;
@@ -129,27 +134,51 @@ struct link {
 	uint64_t now_ns;
 	uint64_t busy_ns; /* the last bit leaves at busy_ns + busy_frac / rate_bps */
 	uint64_t busy_frac;
-	uint64_t in_order_ns; /* latest delivery of a packet that kept its order */
-	uint64_t latest_ns;   /* latest delivery of any */
-	uint64_t index;	      /* of the next packet, for the drop list */
+	uint64_t old_busy_ns;  /* what was queued when the rate changed leaves until then, */
+	uint64_t old_rate_bps; /* ... at this rate */
+	uint64_t policer_ns;   /* when it was last asked; then its bucket lacked this: */
+	unsigned __int128 missing_bps_ns;
+	uint64_t in_order_ns;	 /* latest delivery of a packet that kept its order */
+	uint64_t other_order_ns; /* the same of the route not taken now */
+	uint64_t latest_ns;	 /* latest delivery of any */
+	uint64_t index;		 /* of the next packet, for the drop list */
 	size_t drop_next, blackout_next;
-	bool bad; /* Gilbert-Elliott state */
+	uint64_t outage_at_ns, flap_at_ns; /* begin of the interval last looked at */
+	bool bad;			   /* Gilbert-Elliott state */
+	bool flapped;			   /* the last delivered packet took the longer route */
+
+	/* What follows from attr: */
+	bool gated;			/* any of cut, MTU, policer; */
+	bool limited;			/* ... of queue and ECN limits; */
+	bool scheduled;			/* ... of drop list, blackouts, outage */
+	unsigned __int128 queue_bps_ns; /* the tighter limit; all ones: none. A byte is */
+	unsigned __int128 ecn_bps_ns;	/* ... 8 * 10^9 of these */
+
 	struct link_counters counters;
 };
 
-/* -EINVAL: a probability outside [0, 1] or a list out of order; -ERANGE: a rate or delay
- * beyond what the arithmetic holds (2^62 bit/s or ns). */
+/*
+ * -EINVAL: values that contradict each other or mean nothing:
+ *	a probability outside [0, 1], NaN among them;
+ *	a drop list that does not ascend, blackouts that end before they begin, overlap or do
+ *	not ascend, a list with a length but without a place;
+ *	an outage or flap with every_ns > 0 whose for_ns is 0 or not below every_ns, or with
+ *	every_ns 0 (never) and a for_ns;
+ *	a policer with a rate and a burst of 0.
+ * -ERANGE: a rate, a size or a time of 2^62 or more (blackouts, packet numbers: any).
+ */
 int link_attr_check(const struct link_attr *attr);
 /* Errors as link_attr_check. */
 int link_init(struct link *l, const struct link_attr *attr, uint64_t seed);
 /*
- * New attributes from now_ns on. What is queued keeps its fate, counters and random
- * state go on; the drop list counts from here.
+ * New attributes from now_ns on; on an error the old ones stay. What is queued keeps its
+ * fate: the rate is a new one for later packets, which wait behind it. Counters and random
+ * state go on. The drop list counts from here; outages and flaps keep their absolute times.
+ * A new delay_ns or flap_delay_ns is a change of route: later packets may overtake. A
+ * Gilbert-Elliott process with new values begins anew, in its stationary state.
  */
 int link_attr_set(struct link *l, uint64_t now_ns, const struct link_attr *attr);
-/*
- * Offers a packet of `bytes` (with all its headers) at now_ns. Returns fate->copies.
- */
+/* Offers a packet of `bytes` (with all its headers) at now_ns. Returns fate->copies. */
 int link_offer(struct link *l, uint64_t now_ns, uint32_t bytes, struct link_fate *fate);
 /* Bytes not serialised yet at now_ns, rounded up. */
 uint64_t link_queued_bytes(const struct link *l, uint64_t now_ns);
