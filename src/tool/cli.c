@@ -16,7 +16,7 @@
 volatile sig_atomic_t cli_stop;
 
 static const struct command *const commands[] = {
-	&cmd_send, &cmd_recv, &cmd_perf, &cmd_ping, &cmd_info,
+	&cmd_send, &cmd_recv, &cmd_perf, &cmd_ping, &cmd_info, &cmd_wan,
 };
 
 #define NCOMMANDS (sizeof commands / sizeof commands[0])
@@ -59,7 +59,7 @@ static int print_overview(FILE *to)
 
 static int unknown_command(const char *name)
 {
-	say("unknown command '%s': there are send, recv, perf, ping, info and help", name);
+	say("unknown command '%s': there are send, recv, perf, ping, info, wan and help", name);
 	return CLI_USAGE;
 }
 

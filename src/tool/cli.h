@@ -6,11 +6,13 @@
  *	cli.c      main, help, Ctrl-C          opts.c     options by table
  *	session.c  net, connection, greeting   progress.c bar and lines
  *	xfer_*.c   the file transfer protocol  send.c, recv.c, perf.c, ping.c, info.c
+ *	wan/       links between namespaces
  */
 #ifndef SDR_TOOL_CLI_H
 #define SDR_TOOL_CLI_H
 
 #include <signal.h>
+#include <stdio.h>
 
 /* The exit codes; documented in sdr(1). */
 enum cli_exit {
@@ -26,11 +28,12 @@ struct command {
 	const char *synopsis; /* after "sdr NAME", several lines allowed */
 	const char *summary;  /* one line */
 	const struct opt *opts;
-	int network; /* it takes the options of all network commands too */
+	int network;		/* it takes the options of all network commands too */
+	void (*help)(FILE *to); /* prints the options where opts cannot say it; or NULL */
 	int (*run)(int argc, char **argv);
 };
 
-extern const struct command cmd_send, cmd_recv, cmd_perf, cmd_ping, cmd_info;
+extern const struct command cmd_send, cmd_recv, cmd_perf, cmd_ping, cmd_info, cmd_wan;
 
 /* Set by SIGINT and SIGTERM; a second one ends the process at once. */
 extern volatile sig_atomic_t cli_stop;

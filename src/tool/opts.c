@@ -291,6 +291,10 @@ void opts_help(const struct command *cmd, FILE *to)
 
 	set_init(&set, cmd);
 	fprintf(to, "usage: sdr %s %s\n\n%s.\n\n", cmd->name, cmd->synopsis, cmd->summary);
+	if (cmd->help) {
+		cmd->help(to);
+		return;
+	}
 	for (size_t i = 0; i < set.n; i++) {
 		const struct opt *o = set.opts[i];
 		char left[64], letter[5] = "    ";
