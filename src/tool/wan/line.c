@@ -83,7 +83,7 @@ int wan_line_create(const struct wan_config *config, uint64_t now_ns, const stru
 
 		line->head_ns[c] = UINT64_MAX;
 		rc = link_init(&line->channel[c].link, used ? attr : &nothing,
-			       config->seed + c * UINT64_C(0x9e3779b97f4a7c15));
+			       channel_seed(config->seed, c));
 		SDR_ASSERT(rc == 0); /* checked above */
 	}
 	line->reading = &line->channel[0];

@@ -99,6 +99,18 @@ static inline uint32_t channel_of(enum wan_end from, uint32_t path)
 	return path * 2 + (uint32_t)from;
 }
 
+/* Each link's own, from that of the line. */
+static inline uint64_t channel_seed(uint64_t seed, uint32_t channel)
+{
+	return seed + channel * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* The routers of the two directions are not the same. */
+static inline uint64_t path_seed(uint64_t seed, enum wan_end from)
+{
+	return seed + (uint64_t)from;
+}
+
 static inline uint8_t *piece_frame(struct piece *piece)
 {
 	return (uint8_t *)(piece + 1);

@@ -223,8 +223,7 @@ void wan_line_offer(struct wan_line *line, enum wan_end from, uint64_t now_ns, s
 	line->counters.frames++;
 	if (line->config.nat && from == WAN_A)
 		line_translate(line, now_ns, piece_frame(o.frame), len, &o.p, true);
-	/* The routers of the two directions are not the same. */
-	path_no = link_path_of(&o.p.flow, line->config.n_paths, line->config.seed + from);
+	path_no = link_path_of(&o.p.flow, line->config.n_paths, path_seed(line->config.seed, from));
 	path = &line->config.path[from][path_no];
 	o.channel = channel_of(from, path_no);
 	o.ch = &line->channel[o.channel];

@@ -209,26 +209,27 @@ void twin_segments(const uint8_t *frame, size_t len, struct twin_list *list)
 {
 	const uint8_t *ip = frame + VNET;
 	struct virtio_net_hdr vnet;
-	struct layout l = layout_of(ip);
-	size_t payload = len - VNET - l.headers, size;
-	uint32_t i = 0;
+	struct layout l;
+	size_t payload;
+	uint8_t *out;
 
 	memcpy(&vnet, frame, VNET);
-	size = vnet.gso_type ? vnet.gso_size : payload;
-	do {
-		size_t part = payload < size ? payload : size;
-		uint8_t *out = list_add(list, l.headers + part);
+	if (!vnet.gso_type) {
+		out = list_add(list, len - VNET);
+		memcpy(out, ip, len - VNET);
+		if (vnet.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)
+			fill_checksums(out, len - VNET);
+		return;
+	}
+	l = layout_of(ip);
+	payload = len - VNET - l.headers;
+	for (uint32_t i = 0; i == 0 || payload; i++) {
+		size_t part = payload < vnet.gso_size ? payload : vnet.gso_size;
 
-		if (!vnet.gso_type) {
-			memcpy(out, ip, l.headers + part);
-			if (vnet.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)
-				fill_checksums(out, l.headers + part);
-		} else {
-			one_segment(ip, &l, i, (uint32_t)size, part, payload == part, out);
-		}
+		out = list_add(list, l.headers + part);
+		one_segment(ip, &l, i, vnet.gso_size, part, payload == part, out);
 		payload -= part;
-		i++;
-	} while (payload);
+	}
 }
 
 static bool icmp_ok(const uint8_t *ip, size_t len, const struct layout *l)
