@@ -28,9 +28,10 @@ static struct wan_packet parsed(const uint8_t *bytes, size_t len)
 static void compare(const struct twin_list *whole, uint32_t first, uint32_t n, const uint8_t *piece,
 		    size_t len, uint64_t seed)
 {
-	struct twin_list part = {0};
+	static struct twin_list part;
 	size_t bytes = whole->at[first + n] - whole->at[first];
 
+	part.n = part.len = 0;
 	twin_segments(piece, len, &part);
 	if (part.n != n || part.len != bytes || (whole->n > 1 && !twin_frame_ok(piece, len)) ||
 	    memcmp(part.bytes, whole->bytes + whole->at[first], bytes) != 0)
@@ -53,7 +54,8 @@ static void cut_all(const struct twin_spec *spec, struct rng *rng, uint64_t seed
 		for (uint32_t n = 1; n <= p.n_segments - first; n++) {
 			size_t out;
 
-			if (!every && rng_below(rng, (uint64_t)p.n_segments * p.n_segments / 4 + 1))
+			if ((!every || p.n_segments > 24) &&
+			    rng_below(rng, (uint64_t)p.n_segments * p.n_segments / 4 + 1))
 				continue;
 			out = wan_packet_cut(frame, &p, first, n, other);
 			compare(&whole, first, n, other, out, seed);
@@ -67,7 +69,7 @@ static void cut_all(const struct twin_spec *spec, struct rng *rng, uint64_t seed
 	twin_list_fini(&whole);
 }
 
-/* Every (first, n) of all kinds of small super-packets. */
+/* Every (first, n) of all kinds of small super-packets (of those with many segments, some). */
 static void test_cut_is_the_twins(void **state)
 {
 	struct rng rng;
