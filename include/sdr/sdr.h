@@ -509,6 +509,31 @@ struct sdr_channel_facts {
 SDR_API int sdr_channel_facts_get(const struct sdr_qp *qp, uint32_t channel,
 				  struct sdr_channel_facts *out);
 
+/*
+ * Packet trains: `pkts` (2 .. 256) control datagrams of some 1,200 bytes, back to back. How
+ * far apart they arrive says what the narrowest link of the path carries, before any data
+ * was sent. Nothing is repeated, and nothing waits for the answer, which comes a round trip
+ * later. 0; -ENOTSUP: the peer measures none; -EAGAIN: the device was full, part of the
+ * train has left at most; -ENOTCONN (also: the peer's address has proved nothing yet);
+ * -EINVAL; -ENOMEM; or why the QP failed.
+ */
+#define SDR_TRAINS 8u
+SDR_API int sdr_qp_train_send(struct sdr_qp *qp, uint32_t channel, uint32_t pkts);
+
+struct sdr_train_info {
+	size_t size;
+	uint32_t sent; /* trains so far */
+	uint32_t seen; /* answers so far, to any of them */
+	/*
+	 * Of the last SDR_TRAINS, the newest first: bit/s of IP packets; 0: no answer (yet), or
+	 * one that says nothing (few packets arrived, or all were read at once).
+	 */
+	uint64_t rate_bps[SDR_TRAINS];
+};
+/* What is known of the trains of a channel. 0, or -EINVAL (no such channel). */
+SDR_API int sdr_qp_train_query(const struct sdr_qp *qp, uint32_t channel,
+			       struct sdr_train_info *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -43,6 +43,18 @@ SDR_API int sdr_sim_host(struct sdr_sim *sim);
 /* The link from one host to another, one direction, on one channel or SDR_CHANNEL_ANY. */
 SDR_API int sdr_sim_link_set(struct sdr_sim *sim, int from, int to, uint32_t channel,
 			     const struct sdr_sim_link *link);
+struct sdr_sim_link_info {
+	size_t size;
+	uint64_t offered_pkts;	  /* data, control and copies of both, since the link was set */
+	uint64_t delivered_pkts;  /* of them, those that reach the other end */
+	uint64_t lost_queue_pkts; /* that found the queue full */
+	uint64_t lost_pkts;	  /* for any other reason */
+	uint64_t queued_bytes;	  /* not serialised yet, now */
+};
+
+/* What a link has done so far. 0, or -ENOENT where none was set. */
+SDR_API int sdr_sim_link_query(const struct sdr_sim *sim, int from, int to, uint32_t channel,
+			       struct sdr_sim_link_info *info);
 /*
  * Opens a context on a host; `attr` as for sdr_ctx_create(). Of it count listen,
  * max_payload_bytes and sockbuf_bytes: while a link's queue is longer than that, sends

@@ -216,13 +216,15 @@ static int ctrl_own(struct sdr_qp *qp, const struct wire_msg *msg, const struct 
 		struct wire_payload payload;
 		struct wire_number number;
 		struct wire_reset reset;
+		struct wire_train train;
+		struct wire_train_seen train_seen;
 	} m;
 	int err;
 
 	switch (msg->type) {
 	case WIRE_MSG_PING:
 		if (!(err = wire_ping_get(msg->body, msg->len, &m.ping)))
-			ping_on_ping(qp, &m.ping, ev);
+			ping_on_ping(qp, &m.ping, ev, now);
 		return err;
 	case WIRE_MSG_PONG:
 		if (!(err = wire_pong_get(msg->body, msg->len, &m.pong)))
@@ -255,6 +257,14 @@ static int ctrl_own(struct sdr_qp *qp, const struct wire_msg *msg, const struct 
 	case WIRE_MSG_RESET:
 		if (!(err = wire_reset_get(msg->body, msg->len, &m.reset)))
 			sdk_qp_fail(qp, -SDR_E_RESET);
+		return err;
+	case WIRE_MSG_TRAIN:
+		if (!(err = wire_train_get(msg->body, msg->len, &m.train)))
+			train_on_train(qp, &m.train, ev);
+		return err;
+	case WIRE_MSG_TRAIN_SEEN:
+		if (!(err = wire_train_seen_get(msg->body, msg->len, &m.train_seen)))
+			train_on_seen(qp, &m.train_seen, ev->channel);
 		return err;
 	default:
 		return -EBADMSG;

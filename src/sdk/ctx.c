@@ -336,6 +336,7 @@ static void qp_serve(struct sdr_qp *qp, uint64_t now)
 
 	if (qp->state != SDR_QP_ERROR) {
 		ping_service(qp, now);
+		train_service(qp, now);
 		if (qp->state == SDR_QP_CONNECTED) {
 			payload_service(qp, now);
 			grant_service(qp, now);
@@ -348,6 +349,7 @@ static void qp_serve(struct sdr_qp *qp, uint64_t now)
 		return;
 	}
 	at = u64_min(ping_deadline(qp), sdk_tx_deadline(qp, now));
+	at = u64_min(at, train_deadline(qp));
 	if (qp->state == SDR_QP_CONNECTED)
 		at = u64_min(at, grant_deadline(qp));
 	if (qp->live->queue_len)

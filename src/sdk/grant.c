@@ -357,7 +357,9 @@ void grant_service(struct sdr_qp *qp, uint64_t now)
 	struct sdk_tx *tx = &qp->live->tx;
 	struct sdk_rx *rx = &qp->live->rx;
 
-	if (rx->cts.at_ns <= now) {
+	if (rx->cts.at_ns <= now && !qp->live->proven) {
+		rx->cts.at_ns = now + rx->cts.wait_ns; /* said once to an unproven address */
+	} else if (rx->cts.at_ns <= now) {
 		rx->cts_upto = rx->echoed;
 		rx->cts_due = true;
 		rx->cts_at_ns = now;

@@ -11,6 +11,7 @@
  *   ctrl.c    control datagrams: queueing, packing, unpacking, replay filter
  *   ping.c    PING/PONG: path validation, round-trip time, liveness
  *   payload.c PAYLOAD: agreeing on another packet size
+ *   train.c   packet trains: how fast a path is, measured at its other end
  *   simctx.c  <sdr/sim.h>
  *
  * It deliberately knows nothing of reliability: it never sends a data packet twice on
@@ -44,6 +45,7 @@
 #define SDK_PUMP_RUNS 64u      /* trains of one-shots at a time; then others get their turn */
 #define SDK_RETRY_NS NS_PER_MS /* where a device was full, should its "writable" be missed */
 #define SDK_PAYLOAD_MIN 64u
+#define SDK_PINGS 4u /* that wait for their PONG at a time, on a channel */
 
 /* A repeated question: asked again with backoff up to 1 s until it is answered. */
 struct sdk_repeat {
@@ -228,9 +230,14 @@ struct sdk_rx {
 
 /* ---- channels, pings ---- */
 
+struct sdk_trains;
+
 struct sdk_channel {
-	uint64_t nonce;	   /* of the newest PING */
-	uint64_t ping_ns;  /* when it left; 0: none yet */
+	struct {
+		uint64_t nonce;
+		uint64_t sent_ns; /* 0: answered, or none yet */
+	} ping[SDK_PINGS];	  /* the newest: a PONG may take longer than the next PING */
+	uint32_t ping_turn;
 	uint64_t first_ns; /* oldest PING since the last PONG; 0: none unanswered */
 	uint64_t rtt_ns, rtt_min_ns;
 	uint64_t pings, pongs;
@@ -239,6 +246,7 @@ struct sdk_channel {
 	uint64_t probe_nonce; /* PING on a candidate path */
 	uint32_t probe_path;
 	bool answered;
+	struct sdk_trains *trains; /* NULL: never sent nor seen any */
 };
 
 struct ctrl_in {
@@ -264,6 +272,8 @@ struct sdk_live {
 	uint64_t used_ns;   /* last post or data: is the QP busy? */
 	uint64_t rtt_ns, rtt_min_ns, rtt_var_ns;
 	bool refused;
+	bool proven; /* what we send arrives: an address that did not prove it gets no data */
+	bool trains; /* the peer takes them */
 	struct sdk_channel channel[]; /* as many as were agreed */
 };
 
@@ -357,7 +367,8 @@ void ctrl_fini(struct sdr_qp *qp);
 void ping_start(struct sdr_qp *qp, uint64_t now);
 void ping_service(struct sdr_qp *qp, uint64_t now);
 uint64_t ping_deadline(const struct sdr_qp *qp);
-void ping_on_ping(struct sdr_qp *qp, const struct wire_ping *ping, const struct fabric_event *ev);
+void ping_on_ping(struct sdr_qp *qp, const struct wire_ping *ping, const struct fabric_event *ev,
+		  uint64_t now);
 void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct fabric_event *ev,
 		  uint64_t now);
 /* The application uses the QP: from idle to busy. */
@@ -374,6 +385,13 @@ void payload_on_payload(struct sdr_qp *qp, const struct wire_payload *msg, uint6
 void payload_on_echo(struct sdr_qp *qp, const struct wire_payload *msg, uint64_t number,
 		     uint64_t now);
 void payload_service(struct sdr_qp *qp, uint64_t now);
+
+/* train.c */
+void train_on_train(struct sdr_qp *qp, const struct wire_train *msg, const struct fabric_event *ev);
+void train_on_seen(struct sdr_qp *qp, const struct wire_train_seen *msg, uint32_t channel);
+void train_service(struct sdr_qp *qp, uint64_t now);
+uint64_t train_deadline(const struct sdr_qp *qp);
+void train_fini(struct sdr_qp *qp);
 
 /* simctx.c */
 void sdk_sim_ctx_gone(struct sdr_ctx *ctx);

@@ -14,16 +14,18 @@ static void ping_send(struct sdr_qp *qp, uint32_t c, uint64_t now)
 	struct wire_ping ping;
 	uint8_t body[8];
 
-	/* The old nonce dies: only the newest PING gives a sample, so none is ambiguous. */
-	if (rng_secret(&ch->nonce, sizeof(ch->nonce)))
-		ch->nonce += now | 1;
-	ping.nonce = ch->nonce;
+	/* A nonce each: whichever is answered, its sample is not ambiguous. */
+	if (rng_secret(&ping.nonce, sizeof(ping.nonce)))
+		ping.nonce =
+			ch->ping[(ch->ping_turn + SDK_PINGS - 1) % SDK_PINGS].nonce + (now | 1);
 	if (wire_ping_put(body, sizeof(body), &ping) < 0 ||
 	    ctrl_queue(qp, WIRE_MSG_PING, body, sizeof(body), c, 0)) {
 		ch->ping_at_ns = now + SDK_RETRY_NS; /* the queue is full */
 		return;
 	}
-	ch->ping_ns = now;
+	ch->ping[ch->ping_turn].nonce = ping.nonce;
+	ch->ping[ch->ping_turn].sent_ns = u64_max(now, 1);
+	ch->ping_turn = (ch->ping_turn + 1) % SDK_PINGS;
 	if (!ch->first_ns)
 		ch->first_ns = now;
 	ch->pings++;
@@ -86,7 +88,8 @@ uint64_t ping_deadline(const struct sdr_qp *qp)
 	return at;
 }
 
-void ping_on_ping(struct sdr_qp *qp, const struct wire_ping *ping, const struct fabric_event *ev)
+void ping_on_ping(struct sdr_qp *qp, const struct wire_ping *ping, const struct fabric_event *ev,
+		  uint64_t now)
 {
 	struct sdk_channel *ch = &qp->live->channel[ev->channel];
 	struct wire_pong pong = {.nonce = ping->nonce,
@@ -107,8 +110,26 @@ void ping_on_ping(struct sdr_qp *qp, const struct wire_ping *ping, const struct 
 		(void)ctrl_queue(qp, WIRE_MSG_PING, body, (size_t)len, ev->channel, ev->path);
 		return;
 	}
-	if (!qp->active && !ch->answered && !ch->first_ns)
+	if (qp->active)
+		return;
+	if (!ch->answered && !ch->first_ns)
 		ch->ping_at_ns = 0; /* at the next service: asks back to prove this direction */
+	/* It has our token and we have its address: receives may be granted a round trip early. */
+	sdk_qp_connected(qp, now);
+}
+
+/* When the PING of this nonce left; 0: none of ours, or answered before. */
+static uint64_t ping_take(struct sdk_channel *ch, uint64_t nonce)
+{
+	for (uint32_t i = 0; i < SDK_PINGS; i++) {
+		uint64_t sent_ns = ch->ping[i].sent_ns;
+
+		if (!sent_ns || ch->ping[i].nonce != nonce)
+			continue;
+		ch->ping[i].sent_ns = 0; /* a duplicate of this PONG is no second sample */
+		return sent_ns;
+	}
+	return 0;
 }
 
 static void rtt_sample(struct sdr_qp *qp, struct sdk_channel *ch, uint64_t rtt)
@@ -135,24 +156,28 @@ void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct 
 {
 	struct sdk_live *live = qp->live;
 	struct sdk_channel *ch = &live->channel[ev->channel];
+	uint64_t sent_ns;
 
 	if (ev->path && ch->probe_nonce && pong->nonce == ch->probe_nonce) {
 		ch->probe_nonce = 0;
 		(void)qp->ctx->fabric->ops->path_use(qp->fqp, ev->channel, ev->path);
 		return;
 	}
-	if (!ch->ping_ns || pong->nonce != ch->nonce)
+	sent_ns = ping_take(ch, pong->nonce);
+	if (!sent_ns)
 		return;
 	ch->pongs++;
-	ch->nonce++; /* a duplicate of this PONG is no second sample */
-	rtt_sample(qp, ch,
-		   u64_max(1, u64_sub_floor(now - ch->ping_ns, pong->hold_ns + ev->age_ns)));
+	rtt_sample(qp, ch, u64_max(1, u64_sub_floor(now - sent_ns, pong->hold_ns + ev->age_ns)));
 	ch->first_ns = 0;
 	ch->ping_wait_ns = 0;
 	ch->ping_at_ns = now + (now - live->used_ns < SDK_BUSY_PING_NS * 2 ? SDK_BUSY_PING_NS
 									   : SDK_IDLE_PING_NS);
 	ch->answered = true;
 	sdk_qp_connected(qp, now);
+	if (!live->proven) {
+		live->proven = true; /* what waited for it may go */
+		sdk_tx_pump(qp, now);
+	}
 }
 
 uint64_t ping_unanswered_ns(const struct sdr_qp *qp, uint64_t now)

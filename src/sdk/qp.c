@@ -145,6 +145,7 @@ void sdr_qp_destroy(struct sdr_qp *qp)
 		sdk_rx_fini(qp);
 		sdk_tx_fini(qp);
 		ctrl_fini(qp);
+		train_fini(qp);
 		alloc_free(ctx->alloc, qp->live);
 	}
 	heap_remove(&ctx->timers, &qp->timer);
@@ -198,6 +199,7 @@ static void blob_fill(const struct sdr_qp *qp, struct wire_blob *blob)
 	blob->messages_log2 = (uint8_t)__builtin_ctz(qp->attr.messages);
 	blob->psn = qp->local.start_psn;
 	blob->listen = qp->ctx->listen;
+	blob->offered = WIRE_FEATURE_TRAINS;
 	blob_addr(qp->ctx, blob);
 }
 
@@ -275,6 +277,8 @@ static int live_create(struct sdr_qp *qp, const struct wire_agreed *agreed)
 	if (!live)
 		return -ENOMEM;
 	live->ctrl_next = 1;
+	live->proven = qp->active;
+	live->trains = agreed->features & WIRE_FEATURE_TRAINS;
 	live->tx.payload = live->tx.payload_wish = live->rx.payload = agreed->payload;
 	repeat_stop(&live->tx.want);
 	repeat_stop(&live->tx.abort);

@@ -143,7 +143,7 @@ static int send_prepare(struct sdr_send *send)
 		return -SDR_E_EARLY;
 	if (send->payload)
 		return 0;
-	if (qp->state != SDR_QP_CONNECTED || !is_granted(send) ||
+	if (qp->state != SDR_QP_CONNECTED || !qp->live->proven || !is_granted(send) ||
 	    !payload_settled(qp, send->message))
 		return -EAGAIN;
 	send->recv_length = tx_slot(qp, send->message)->recv_length;

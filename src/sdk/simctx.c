@@ -84,6 +84,25 @@ int sdr_sim_link_set(struct sdr_sim *sim, int from, int to, uint32_t channel,
 	return err ? err : sim_link_set(sim->sim, from, to, channel, &attr);
 }
 
+int sdr_sim_link_query(const struct sdr_sim *sim, int from, int to, uint32_t channel,
+		       struct sdr_sim_link_info *info)
+{
+	struct sdr_sim_link_info out = {.size = info->size};
+	struct link_counters c;
+	int err = sim_link_counters(sim->sim, from, to, channel, &c);
+
+	if (err)
+		return err;
+	out.offered_pkts = c.offered_pkts;
+	out.delivered_pkts = c.delivered_pkts;
+	out.lost_queue_pkts = c.lost_pkts[LINK_LOST_QUEUE];
+	for (int why = LINK_LOST_NOT; why < LINK_LOST_REASONS; why++)
+		out.lost_pkts += why == LINK_LOST_QUEUE ? 0 : c.lost_pkts[why];
+	out.queued_bytes = sim_link_queued_bytes(sim->sim, from, to, channel);
+	memcpy(info, &out, u64_min(info->size, sizeof(out)));
+	return 0;
+}
+
 int sdr_sim_ctx_create(struct sdr_sim *sim, int host, const struct sdr_ctx_attr *attr,
 		       struct sdr_ctx **out)
 {

@@ -50,6 +50,7 @@
 #define WIRE_FEATURE_SECURITY (UINT64_C(1) << 0)
 #define WIRE_FEATURE_CODES (UINT64_C(1) << 1)
 #define WIRE_FEATURE_ROCEV2_WIRE (UINT64_C(1) << 2)
+#define WIRE_FEATURE_TRAINS (UINT64_C(1) << 3) /* measures TRAIN, answers TRAIN_SEEN */
 
 /* Bounds that the decoder checks. */
 #define WIRE_BLOB_MAX_PAYLOAD 65535u

@@ -53,7 +53,9 @@ enum wire_msg_type {
 	WIRE_MSG_CLOSE = 12,
 	WIRE_MSG_CLOSE_ECHO = 13,
 	WIRE_MSG_RESET = 14,
-	WIRE_MSG_LAST_KNOWN = WIRE_MSG_RESET,
+	WIRE_MSG_TRAIN = 15, /* this and the next only to a peer with WIRE_FEATURE_TRAINS */
+	WIRE_MSG_TRAIN_SEEN = 16,
+	WIRE_MSG_LAST_KNOWN = WIRE_MSG_TRAIN_SEEN,
 	WIRE_MSG_RESERVED = 64, /* .. 127: one-sided requests, tags */
 	WIRE_MSG_USER = 128,	/* .. 255: the SDK's users, opaque to us */
 };

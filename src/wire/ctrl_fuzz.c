@@ -110,6 +110,8 @@ static void check_message(const struct wire_msg *msg)
 	CHECK_MESSAGE(close);
 	CHECK_MESSAGE(reset);
 	CHECK_MESSAGE(cts);
+	CHECK_MESSAGE(train);
+	CHECK_MESSAGE(train_seen);
 	check_ack(msg);
 	check_nack(msg);
 }
@@ -192,6 +194,12 @@ static int seed_short(unsigned int type, uint8_t *body, size_t cap)
 	case WIRE_MSG_CLOSE:
 	case WIRE_MSG_CLOSE_ECHO:
 		return wire_close_put(body, cap, &(struct wire_close){.done_below = 5});
+	case WIRE_MSG_TRAIN:
+		return wire_train_put(body, cap, &(struct wire_train){.index = 1, .count = 16});
+	case WIRE_MSG_TRAIN_SEEN:
+		return wire_train_seen_put(
+			body, cap,
+			&(struct wire_train_seen){.n = 2, .span = {{0, 15, 15, 4, 170000}, {1}}});
 	default:
 		return wire_number_put(body, cap, &(struct wire_number){.number = 6});
 	}

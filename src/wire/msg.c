@@ -144,3 +144,59 @@ int wire_reset_get(const uint8_t *body, size_t len, struct wire_reset *out)
 	out->reason = wire_take_u32(&r);
 	return r.err;
 }
+
+int wire_train_put(uint8_t *buf, size_t cap, const struct wire_train *train)
+{
+	struct wire_writer w = wire_writer_init(buf, cap);
+
+	wire_give_u8(&w, train->train);
+	wire_give_u8(&w, train->index);
+	wire_give_u16(&w, train->count);
+	return wire_writer_result(&w);
+}
+
+int wire_train_get(const uint8_t *body, size_t len, struct wire_train *out)
+{
+	struct wire_reader r = wire_reader_init(body, len);
+
+	out->train = wire_take_u8(&r);
+	out->index = wire_take_u8(&r);
+	out->count = wire_take_u16(&r);
+	wire_reader_require(&r, out->index < out->count && out->count <= UINT8_MAX + 1);
+	return r.err;
+}
+
+int wire_train_seen_put(uint8_t *buf, size_t cap, const struct wire_train_seen *seen)
+{
+	struct wire_writer w = wire_writer_init(buf, cap);
+
+	if (seen->n < 1 || seen->n > WIRE_TRAINS_MAX)
+		return -EINVAL;
+	wire_give_u8(&w, seen->n);
+	for (unsigned int i = 0; i < seen->n; i++) {
+		wire_give_u8(&w, seen->span[i].train);
+		wire_give_u8(&w, seen->span[i].packets);
+		wire_give_u8(&w, seen->span[i].steps);
+		wire_give_u8(&w, seen->span[i].stamps);
+		wire_give_u32(&w, seen->span[i].span_ns);
+	}
+	return wire_writer_result(&w);
+}
+
+int wire_train_seen_get(const uint8_t *body, size_t len, struct wire_train_seen *out)
+{
+	struct wire_reader r = wire_reader_init(body, len);
+
+	memset(out, 0, sizeof(*out));
+	out->n = wire_take_u8(&r);
+	wire_reader_require(&r, out->n >= 1 && out->n <= WIRE_TRAINS_MAX);
+	for (unsigned int i = 0; r.err == 0 && i < out->n; i++) {
+		out->span[i].train = wire_take_u8(&r);
+		out->span[i].packets = wire_take_u8(&r);
+		out->span[i].steps = wire_take_u8(&r);
+		out->span[i].stamps = wire_take_u8(&r);
+		out->span[i].span_ns = wire_take_u32(&r);
+		wire_reader_require(&r, out->span[i].stamps <= out->span[i].packets);
+	}
+	return r.err;
+}

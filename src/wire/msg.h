@@ -64,6 +64,33 @@ struct wire_reset {
 	uint32_t reason;
 };
 
+/*
+ * TRAIN | train 1 | index 1 | count 2 | padding |
+ * Packet `index` of `count` that are sent back to back; the padding makes them full size.
+ */
+struct wire_train {
+	uint8_t train;
+	uint8_t index;	/* below count */
+	uint16_t count; /* 1 .. 256 */
+};
+
+/*
+ * TRAIN_SEEN | n 1 | n x { train 1, packets 1, steps 1, stamps 1, span_ns 4 } |
+ * What arrived of a train after the packets that were read first (all at one time): how
+ * many, how far the index went, at how many different times, and in what time.
+ */
+#define WIRE_TRAINS_MAX 8
+struct wire_train_seen {
+	uint8_t n; /* 1 .. WIRE_TRAINS_MAX */
+	struct wire_train_span {
+		uint8_t train;
+		uint8_t packets;
+		uint8_t steps;
+		uint8_t stamps; /* not above packets */
+		uint32_t span_ns;
+	} span[WIRE_TRAINS_MAX];
+};
+
 int wire_ping_put(uint8_t *buf, size_t cap, const struct wire_ping *ping);
 int wire_ping_get(const uint8_t *body, size_t len, struct wire_ping *out);
 int wire_pong_put(uint8_t *buf, size_t cap, const struct wire_pong *pong);
@@ -78,5 +105,9 @@ int wire_close_put(uint8_t *buf, size_t cap, const struct wire_close *close);
 int wire_close_get(const uint8_t *body, size_t len, struct wire_close *out);
 int wire_reset_put(uint8_t *buf, size_t cap, const struct wire_reset *reset);
 int wire_reset_get(const uint8_t *body, size_t len, struct wire_reset *out);
+int wire_train_put(uint8_t *buf, size_t cap, const struct wire_train *train);
+int wire_train_get(const uint8_t *body, size_t len, struct wire_train *out);
+int wire_train_seen_put(uint8_t *buf, size_t cap, const struct wire_train_seen *seen);
+int wire_train_seen_get(const uint8_t *body, size_t len, struct wire_train_seen *out);
 
 #endif

@@ -51,7 +51,7 @@ static void walk(void **state)
 	assert_int_equal(wire_ctrl_next(&it, &msg), 0);
 	assert_int_equal(wire_ctrl_next(&it, &msg), 0);
 	assert_int_equal(wire_msg_classify(0), WIRE_CLASS_UNKNOWN);
-	assert_int_equal(wire_msg_classify(15), WIRE_CLASS_UNKNOWN);
+	assert_int_equal(wire_msg_classify(WIRE_MSG_LAST_KNOWN + 1), WIRE_CLASS_UNKNOWN);
 	assert_int_equal(wire_msg_classify(64), WIRE_CLASS_RESERVED);
 	assert_int_equal(wire_msg_classify(127), WIRE_CLASS_RESERVED);
 	assert_int_equal(wire_msg_classify(128), WIRE_CLASS_USER);
@@ -166,6 +166,39 @@ static void short_messages(void **state)
 	}
 }
 
+static void trains(void **state)
+{
+	static const uint8_t golden[] = {7, 3, 0, 64};
+	static const uint8_t golden_seen[] = {1, 7, 60, 62, 9, 0, 9, 0xa0, 0x0c};
+	struct wire_train train = {.train = 7, .index = 3, .count = 64};
+	struct wire_train_seen seen = {.n = 1, .span = {{7, 60, 62, 9, 630796}}}, out;
+	uint8_t buf[80];
+
+	(void)state;
+	CHECK_ROUND_TRIP(train, train);
+	CHECK_ROUND_TRIP(train_seen, seen);
+	assert_int_equal(wire_train_put(buf, sizeof(buf), &train), sizeof(golden));
+	assert_memory_equal(buf, golden, sizeof(golden));
+	assert_int_equal(wire_train_seen_put(buf, sizeof(buf), &seen), sizeof(golden_seen));
+	assert_memory_equal(buf, golden_seen, sizeof(golden_seen));
+
+	assert_int_equal(wire_train_get((const uint8_t[]){0, 64, 0, 64}, 4, &train), -EBADMSG);
+	assert_int_equal(wire_train_get((const uint8_t[]){0, 0, 1, 1}, 4, &train), -EBADMSG);
+	assert_int_equal(wire_train_get((const uint8_t[]){0, 255, 1, 0}, 4, &train), 0);
+	seen.n = 0;
+	assert_int_equal(wire_train_seen_put(buf, sizeof(buf), &seen), -EINVAL);
+	seen.n = WIRE_TRAINS_MAX + 1;
+	assert_int_equal(wire_train_seen_put(buf, sizeof(buf), &seen), -EINVAL);
+	memset(buf, 0, sizeof(buf));
+	assert_int_equal(wire_train_seen_get(buf, sizeof(buf), &out), -EBADMSG);
+	buf[0] = WIRE_TRAINS_MAX + 1;
+	assert_int_equal(wire_train_seen_get(buf, sizeof(buf), &out), -EBADMSG);
+	buf[0] = WIRE_TRAINS_MAX;
+	assert_int_equal(wire_train_seen_get(buf, sizeof(buf), &out), 0);
+	buf[4] = 1; /* more times than packets */
+	assert_int_equal(wire_train_seen_get(buf, sizeof(buf), &out), -EBADMSG);
+}
+
 static void refused_messages(void **state)
 {
 	static const uint8_t payload_0[8] = {0}, payload_big[8] = {0, 0, 0, 0, 0, 1, 0, 0};
@@ -276,9 +309,13 @@ static void cts_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(walk),		  cmocka_unit_test(varints),
-		cmocka_unit_test(short_messages), cmocka_unit_test(refused_messages),
-		cmocka_unit_test(cts_round_trip), cmocka_unit_test(cts_refused),
+		cmocka_unit_test(walk),
+		cmocka_unit_test(varints),
+		cmocka_unit_test(short_messages),
+		cmocka_unit_test(trains),
+		cmocka_unit_test(refused_messages),
+		cmocka_unit_test(cts_round_trip),
+		cmocka_unit_test(cts_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

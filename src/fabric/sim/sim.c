@@ -274,6 +274,15 @@ int sim_link_counters(const struct sim *sim, int from, int to, uint32_t channel,
 	return 0;
 }
 
+uint64_t sim_link_queued_bytes(const struct sim *sim, int from, int to, uint32_t channel)
+{
+	const struct sim_link *l = NULL;
+
+	if (is_host(sim, from) && is_host(sim, to))
+		l = link_find(sim, (uint32_t)from, (uint32_t)to, channel);
+	return l ? link_queued_bytes(&l->link, sim->now_ns) : 0;
+}
+
 /* Packets on their way. */
 
 static void packet_drop(struct sim *sim, struct sim_packet *p)

@@ -55,6 +55,9 @@ int sim_link_set(struct sim *sim, int from, int to, uint32_t channel, const stru
 int sim_link_counters(const struct sim *sim, int from, int to, uint32_t channel,
 		      struct link_counters *out);
 
+/* Bytes in its queue now; 0 where nothing was set or sent. */
+uint64_t sim_link_queued_bytes(const struct sim *sim, int from, int to, uint32_t channel);
+
 struct sim_fabric_attr {
 	uint32_t max_payload;	 /* largest payload; a path takes the smaller end's. 0: 1436 */
 	uint32_t max_ctrl;	 /* control datagrams waiting for poll; beyond, they are dropped
