@@ -47,6 +47,8 @@ void sim_destroy(struct sim *sim)
 		}
 	}
 	sim_pool_fini(&sim->pool); /* packets in flight with it */
+	for (uint32_t i = 0; i < sim->nhosts; i++)
+		alloc_free(sim->alloc, sim->host[i].nat);
 	alloc_free(sim->alloc, sim->host);
 	alloc_free(sim->alloc, sim->fabric);
 	alloc_free(sim->alloc, sim);
@@ -158,8 +160,7 @@ static struct sim_link **link_bucket(const struct sim *sim, uint64_t hash)
 	return (struct sim_link **)(uintptr_t)&sim->link[(hash >> 32) % SIM_LINK_BUCKETS];
 }
 
-static struct sim_link *link_find(const struct sim *sim, uint32_t from, uint32_t to,
-				  uint32_t channel)
+struct sim_link *sim_link_find(const struct sim *sim, uint32_t from, uint32_t to, uint32_t channel)
 {
 	struct sim_link *l = *link_bucket(sim, link_hash(from, to, channel));
 
@@ -190,13 +191,11 @@ static struct sim_link *link_make(struct sim *sim, uint32_t from, uint32_t to, u
 	return l;
 }
 
-struct sim_link *sim_link_use(struct sim *sim, uint32_t from, uint32_t to, uint32_t channel)
+struct sim_link *sim_link_get(struct sim *sim, uint32_t from, uint32_t to, uint32_t channel)
 {
-	struct sim_link *l = link_find(sim, from, to, channel);
+	struct sim_link *l = sim_link_find(sim, from, to, channel);
 
-	if (!l)
-		l = link_find(sim, from, to, SIM_CHANNEL_ALL);
-	return l ? l : link_make(sim, from, to, SIM_CHANNEL_ALL);
+	return l ? l : link_make(sim, from, to, channel);
 }
 
 /* A copy, or NULL with *err set; n = 0: NULL and no error. */
@@ -215,7 +214,7 @@ static void *copy_of(const struct sdr_alloc *alloc, const void *array, size_t n,
 	return copy;
 }
 
-static int link_change(struct sim *sim, struct sim_link *l, const struct link_attr *attr)
+int sim_link_change(struct sim *sim, struct sim_link *l, const struct link_attr *attr)
 {
 	struct link_attr own = *attr;
 	int err = 0;
@@ -239,7 +238,7 @@ static int link_change(struct sim *sim, struct sim_link *l, const struct link_at
 	return 0;
 }
 
-static bool is_host(const struct sim *sim, int host)
+bool sim_is_host(const struct sim *sim, int host)
 {
 	return host >= 0 && (uint32_t)host < sim->nhosts;
 }
@@ -249,16 +248,14 @@ int sim_link_set(struct sim *sim, int from, int to, uint32_t channel, const stru
 	struct sim_link *l;
 	int err;
 
-	if (!is_host(sim, from) || !is_host(sim, to) ||
+	if (!sim_is_host(sim, from) || !sim_is_host(sim, to) ||
 	    (channel >= FABRIC_MAX_CHANNELS && channel != SIM_CHANNEL_ALL))
 		return -EINVAL;
 	err = link_attr_check(attr);
 	if (err)
 		return err;
-	l = link_find(sim, (uint32_t)from, (uint32_t)to, channel);
-	if (!l)
-		l = link_make(sim, (uint32_t)from, (uint32_t)to, channel);
-	return l ? link_change(sim, l, attr) : -ENOMEM;
+	l = sim_link_get(sim, (uint32_t)from, (uint32_t)to, channel);
+	return l ? sim_link_change(sim, l, attr) : -ENOMEM;
 }
 
 int sim_link_counters(const struct sim *sim, int from, int to, uint32_t channel,
@@ -266,8 +263,8 @@ int sim_link_counters(const struct sim *sim, int from, int to, uint32_t channel,
 {
 	const struct sim_link *l = NULL;
 
-	if (is_host(sim, from) && is_host(sim, to))
-		l = link_find(sim, (uint32_t)from, (uint32_t)to, channel);
+	if (sim_is_host(sim, from) && sim_is_host(sim, to))
+		l = sim_link_find(sim, (uint32_t)from, (uint32_t)to, channel);
 	if (!l)
 		return -ENOENT;
 	*out = l->link.counters;
@@ -278,8 +275,8 @@ uint64_t sim_link_queued_bytes(const struct sim *sim, int from, int to, uint32_t
 {
 	const struct sim_link *l = NULL;
 
-	if (is_host(sim, from) && is_host(sim, to))
-		l = link_find(sim, (uint32_t)from, (uint32_t)to, channel);
+	if (sim_is_host(sim, from) && sim_is_host(sim, to))
+		l = sim_link_find(sim, (uint32_t)from, (uint32_t)to, channel);
 	return l ? link_queued_bytes(&l->link, sim->now_ns) : 0;
 }
 
@@ -333,19 +330,19 @@ static void arrive_refused(struct sim *sim, const struct sim_packet *p)
 {
 	struct sim_qp *qp = sim_qp_find(sim, p->to_qpn);
 
-	if (!qp || sim_fabric_of(qp->base.fabric)->index != p->to_fabric)
+	if (!qp || sim_fabric_of(qp->base.fabric)->index != p->head.to_fabric)
 		return;
-	qp->chan[p->channel].refused = true;
+	qp->chan[p->head.channel].refused = true;
 	sim_pend(sim_fabric_of(qp->base.fabric), qp, SIM_PEND_REFUSED);
 }
 
 /* Keeps the packet for poll: true where it did. */
-static bool arrive_ctrl(struct sim_fabric *f, struct sim_qp *qp, struct sim_packet *p,
-			const struct deliver_pkt *pkt)
+static bool arrive_ctrl(struct sim_fabric *f, struct sim_qp *qp, uint32_t channel,
+			struct sim_packet *p, const struct deliver_pkt *pkt)
 {
 	struct deliver_ctrl ctrl;
 
-	if (deliver_ctrl(&f->worker, &qp->rx, p->channel, pkt, &ctrl))
+	if (deliver_ctrl(&f->worker, &qp->rx, channel, pkt, &ctrl))
 		return false;
 	if (f->ctrl.n >= f->attr.max_ctrl) {
 		deliver_count(&f->worker, SDR_CTR_rx_ctrl_dropped, 1);
@@ -388,6 +385,7 @@ static void arrive(struct sim *sim, struct sim_fabric *f, struct sim_packet **p,
 					      .at_ns = p[i]->deliver_ns};
 	for (unsigned int i = 0; i < n; i += used) {
 		struct sim_qp *qp;
+		uint32_t channel;
 		uint8_t opcode;
 		uint32_t qpn;
 
@@ -395,11 +393,16 @@ static void arrive(struct sim *sim, struct sim_fabric *f, struct sim_packet **p,
 		if (deliver_peek(&f->worker, &pkt[i], &opcode, &qpn))
 			continue;
 		qp = sim_qp_find(sim, qpn);
-		if (!qp || qp->base.fabric != &f->base)
+		if (!qp || qp->base.fabric != &f->base) {
 			deliver_unknown(&f->worker);
-		else if (opcode == WIRE_OP_DATA)
-			used = arrive_data(f, qp, p[i]->channel, &pkt[i], n - i);
-		else if (arrive_ctrl(f, qp, p[i], &pkt[i]))
+			continue;
+		}
+		channel = sim_addr_channel(f, qp, &p[i]->head);
+		if (channel == SIM_NONE)
+			continue;
+		if (opcode == WIRE_OP_DATA)
+			used = arrive_data(f, qp, channel, &pkt[i], n - i);
+		else if (arrive_ctrl(f, qp, channel, p[i], &pkt[i]))
 			p[i] = NULL;
 	}
 	for (unsigned int i = 0; i < n; i++)
@@ -412,12 +415,30 @@ static struct sim_fabric *fabric_at(const struct sim *sim, uint32_t index)
 	return index < sim->nfabrics ? sim->fabric[index] : NULL;
 }
 
-/* n packets of one kind for one fabric and channel; takes them. */
+/* Takes those that the NAT lets through to the front; the others are lost. */
+static unsigned int pass_nat(struct sim *sim, struct sim_packet **p, unsigned int n)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (sim_addr_pass(sim, p[i]))
+			p[kept++] = p[i];
+		else
+			packet_drop(sim, p[i]);
+	}
+	return kept;
+}
+
+/* n packets of one kind, with the same ports, for one fabric and channel; takes them. */
 static void arrive_any(struct sim *sim, struct sim_packet **p, unsigned int n)
 {
-	struct sim_fabric *f = fabric_at(sim, p[0]->to_fabric);
+	struct sim_fabric *f = fabric_at(sim, p[0]->head.to_fabric);
 
 	sim->now_ns = u64_max(sim->now_ns, p[n - 1]->deliver_ns);
+	if (p[0]->head.to_host < sim->nhosts && sim->host[p[0]->head.to_host].nat)
+		n = pass_nat(sim, p, n);
+	if (!n)
+		return;
 	if (p[0]->kind == SIM_PKT_WIRE && f) {
 		arrive(sim, f, p, n);
 		return;
@@ -451,8 +472,10 @@ static unsigned int take_train(struct sim *sim, struct sim_link *l, uint64_t unt
 		train[n++] = sim_fifo_take(&l->fifo);
 		p = l->fifo.head;
 	} while (p && n < DELIVER_MAX_TRAIN && p->deliver_ns <= until_ns && before(p, other) &&
-		 p->to_fabric == train[0]->to_fabric && p->channel == train[0]->channel &&
-		 p->kind == train[0]->kind);
+		 p->head.to_fabric == train[0]->head.to_fabric &&
+		 p->head.channel == train[0]->head.channel && p->kind == train[0]->kind &&
+		 p->head.src_port == train[0]->head.src_port &&
+		 p->head.dst_port == train[0]->head.dst_port);
 	/* It was in the heap: there is room. */
 	if (p)
 		(void)heap_set(&sim->heap, &l->event.node, p->deliver_ns, p->seq);
@@ -519,8 +542,9 @@ void sim_inject(struct sim *sim, struct fabric *to, const void *bytes, size_t le
 		return;
 	if (len)
 		memcpy(p->bytes, bytes, len);
+	p->head.from_host = SIM_NONE;
 	p->kind = SIM_PKT_WIRE;
-	p->channel = channel;
+	p->head.channel = channel;
 	p->ce = false;
 	p->deliver_ns = sim->now_ns;
 	sim->in_flight++;

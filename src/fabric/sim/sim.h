@@ -9,10 +9,12 @@
  *
  * It deliberately knows nothing of sockets and of real time. Addresses look like IPv4
  * ones (10.x.y.z from the host's number, UDP port from the fabric's), so that what is
- * above cannot tell.
+ * above cannot tell. As on the wire the active end sends from a port of its own for each
+ * channel and is answered where it came from.
  *
- * Files: sim.c (world, links, events), sim_fabric.c (the contract's table), sim_tx.c (post
- * and control datagrams), sim_pool.c (memory of packets in flight).
+ * Files: sim.c (world, links, events), sim_paths.c (several paths between two hosts),
+ * sim_addr.c (addresses, NAT), sim_fabric.c (the contract's table), sim_tx.c (post and control
+ * datagrams), sim_pool.c (memory of packets in flight).
  */
 #ifndef SDR_FABRIC_SIM_SIM_H
 #define SDR_FABRIC_SIM_SIM_H
@@ -20,6 +22,8 @@
 #include "base/alloc.h"
 #include "fabric/fabric.h"
 #include "link/link.h"
+#include "link/nat.h"
+#include "link/paths.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,6 +61,32 @@ int sim_link_counters(const struct sim *sim, int from, int to, uint32_t channel,
 
 /* Bytes in its queue now; 0 where nothing was set or sent. */
 uint64_t sim_link_queued_bytes(const struct sim *sim, int from, int to, uint32_t channel);
+
+/*
+ * n paths from one host to another, one direction, each a link of its own: by a hash over the
+ * 5-tuple, source port and address as the network sees them, a channel keeps to one of them until
+ * its address changes. Channels with a link of their own (sim_link_set) use that. 1 ..
+ * LINK_MAX_PATHS; 0: none any more. A second call changes the links from now on; one that
+ * is cut stays in the hash. 0, -EINVAL, -ERANGE; -ENOMEM, where some may have changed.
+ */
+int sim_paths_set(struct sim *sim, int from, int to, uint32_t n, const struct link_attr *attrs);
+/* What one path has done so far; -ENOENT where there was none. */
+int sim_path_counters(const struct sim *sim, int from, int to, uint32_t path,
+		      struct link_counters *out);
+/* The path that a channel's packets take now; -ENOENT: no address, or its pair has no paths. */
+int sim_path_of(const struct fabric_qp *qp, uint32_t channel);
+
+/*
+ * Puts a NAT in front of a host, a new one where there is one (times as in link/nat.h). What it
+ * sends comes from outside ports; what is sent to a port without a mapping is lost, so only an
+ * active end can be behind one. The passive end learns its addresses from control datagrams, as
+ * over UDP. 0, -EINVAL, -ENOMEM.
+ */
+int sim_nat_set(struct sim *sim, int host, uint64_t timeout_ns, uint64_t every_ns);
+/* Its mappings are forgotten now. -ENOENT: no NAT there. */
+int sim_nat_rebind(struct sim *sim, int host);
+/* Its state and counters; NULL: no NAT there. */
+const struct link_nat *sim_nat(const struct sim *sim, int host);
 
 struct sim_fabric_attr {
 	uint32_t max_payload;	 /* largest payload; a path takes the smaller end's. 0: 1436 */

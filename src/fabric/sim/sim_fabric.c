@@ -9,45 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-/*
- * struct sockaddr_in by its bytes (this layer includes no header of the network): family
- * in host order, port and address in network order. The test compares.
- */
-#define ADDR_FAMILY_INET 2
-#define ADDR_PORT_AT 2
-#define ADDR_IP_AT 4
-#define ADDR_NET (UINT32_C(10) << 24)
-
-void sim_fabric_addr(const struct fabric *fabric, struct sockaddr_storage *out)
-{
-	const struct sim_fabric *f = sim_fabric_of(fabric);
-	uint8_t *bytes = (uint8_t *)out;
-
-	memset(out, 0, sizeof(*out));
-	out->ss_family = ADDR_FAMILY_INET;
-	put_be16(bytes + ADDR_PORT_AT, f->port);
-	put_be32(bytes + ADDR_IP_AT, ADDR_NET + f->host + 1);
-}
-
-/* Host and fabric of an address; either may be SIM_NONE. -EINVAL: none of ours. */
-static int addr_find(const struct sim *sim, const struct sockaddr_storage *addr, uint32_t *host,
-		     uint32_t *fabric)
-{
-	const uint8_t *bytes = (const uint8_t *)addr;
-	uint32_t port = get_be16(bytes + ADDR_PORT_AT);
-	uint32_t number = get_be32(bytes + ADDR_IP_AT) - ADDR_NET - 1;
-
-	if (addr->ss_family != ADDR_FAMILY_INET || number >= SIM_MAX_HOSTS)
-		return -EINVAL;
-	*host = number;
-	*fabric = SIM_NONE;
-	for (uint32_t i = 0; i < sim->nfabrics; i++)
-		if (sim->fabric[i] && sim->fabric[i]->host == number &&
-		    sim->fabric[i]->port == port)
-			*fabric = i;
-	return 0;
-}
-
 static void sim_caps(const struct fabric *fabric, struct fabric_caps *out)
 {
 	const struct sim_fabric *f = sim_fabric_of(fabric);
@@ -189,48 +150,46 @@ static void sim_table_set(struct fabric_qp *qp, struct rx_table *table)
 
 /* Connecting. */
 
-static void set_up(struct sim_qp *qp, uint32_t host, uint32_t fabric)
-{
-	const struct sim_fabric *f = sim_fabric_of(qp->base.fabric);
-	const struct sim_fabric *peer = fabric == SIM_NONE ? NULL : f->sim->fabric[fabric];
-
-	qp->peer_host = host;
-	qp->peer_fabric = fabric;
-	qp->path_payload = f->attr.max_payload;
-	if (peer && peer->attr.max_payload < qp->path_payload)
-		qp->path_payload = peer->attr.max_payload;
-	qp->up = true;
-	for (uint32_t i = 0; i < qp->channels; i++)
-		qp->chan[i].link = NULL;
-}
-
-/* The passive end learns the active one's address as soon as both have connected. */
+/* The passive end learns the active one's addresses as soon as both have connected; through a
+ * NAT it has to wait for packets. */
 static void meet(struct sim_qp *passive, const struct sim_qp *active)
 {
 	const struct sim_fabric *f = sim_fabric_of(active->base.fabric);
+	const struct sim_fabric *other = sim_fabric_of(passive->base.fabric);
 
-	if (passive->connected && !passive->peer.active && active->connected &&
-	    active->peer.active && passive->peer.qpn == active->rx.qpn &&
-	    active->peer.qpn == passive->rx.qpn &&
-	    active->peer_fabric == sim_fabric_of(passive->base.fabric)->index)
-		set_up(passive, f->host, f->index);
+	if (!passive->connected || passive->peer.active || !active->connected ||
+	    !active->peer.active || passive->peer.qpn != active->rx.qpn ||
+	    active->peer.qpn != passive->rx.qpn || active->chan[0].addr[0].fabric != other->index ||
+	    f->sim->host[f->host].nat || f->sim->host[other->host].nat)
+		return;
+	for (uint32_t c = 0; c < passive->channels && c < active->channels; c++) {
+		const struct sim_addr addr = {
+			.host = f->host,
+			.fabric = f->index,
+			.port = active->chan[c].port,
+			.socket = active->chan[c].port,
+			.set = true,
+		};
+
+		sim_addr_set(passive, c, &addr);
+	}
 }
 
 static int sim_qp_connect(struct fabric_qp *fqp, const struct fabric_peer *peer)
 {
 	struct sim_qp *qp = sim_qp_of(fqp), *other;
 	struct sim *sim = sim_fabric_of(fqp->fabric)->sim;
-	uint32_t host = SIM_NONE, fabric = SIM_NONE;
+	struct sim_addr addr;
 
 	if (qp->connected)
 		return -EISCONN;
-	if (peer->active && addr_find(sim, &peer->addr, &host, &fabric))
+	if (peer->active && sim_addr_find(sim, &peer->addr, &addr))
 		return -EINVAL;
 	qp->peer = *peer;
 	qp->connected = true;
 	protect_checksum_key(&qp->tx_key, peer->token);
-	if (peer->active)
-		set_up(qp, host, fabric);
+	for (uint32_t c = 0; peer->active && c < qp->channels; c++)
+		sim_addr_set(qp, c, &addr);
 	other = sim_qp_find(sim, peer->qpn);
 	if (other) {
 		meet(qp, other);
@@ -239,54 +198,11 @@ static int sim_qp_connect(struct fabric_qp *fqp, const struct fabric_peer *peer)
 	return 0;
 }
 
-static int sim_path_use(struct fabric_qp *qp, uint32_t channel, uint32_t path)
-{
-	return channel < sim_qp_of(qp)->channels && path == 0 ? 0 : -EINVAL;
-}
-
-/* Appends a number and a character. */
-static char *put_number(char *at, uint32_t number, char then)
-{
-	char digits[10];
-	int n = 0;
-
-	do {
-		digits[n++] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number);
-	while (n)
-		*at++ = digits[--n];
-	*at++ = then;
-	return at;
-}
-
-static void sim_path_name(const struct fabric_qp *fqp, uint32_t channel, char *buf, size_t len)
-{
-	const struct sim_qp *qp = sim_qp_of(fqp);
-	const struct sim *sim = sim_fabric_of(fqp->fabric)->sim;
-	const struct sim_fabric *peer;
-	char name[32], *at = name;
-	uint32_t ip;
-
-	if (!len)
-		return;
-	buf[0] = '\0';
-	if (channel >= qp->channels || !qp->up)
-		return;
-	peer = qp->peer_fabric == SIM_NONE ? NULL : sim->fabric[qp->peer_fabric];
-	ip = ADDR_NET + qp->peer_host + 1;
-	for (int shift = 24; shift >= 0; shift -= 8)
-		at = put_number(at, ip >> shift & 255, shift ? '.' : ':');
-	at = put_number(at, peer ? peer->port : 0, '\0');
-	if ((size_t)(at - name) <= len)
-		memcpy(buf, name, (size_t)(at - name));
-}
-
 static uint32_t sim_path_payload(const struct fabric_qp *fqp)
 {
 	const struct sim_qp *qp = sim_qp_of(fqp);
 
-	return qp->up ? qp->path_payload : sim_fabric_of(fqp->fabric)->attr.max_payload;
+	return qp->path_payload ? qp->path_payload : sim_fabric_of(fqp->fabric)->attr.max_payload;
 }
 
 /* Events. */
@@ -321,20 +237,26 @@ static unsigned int poll_qp(struct sim_qp *qp, struct fabric_event *ev, unsigned
 	return n;
 }
 
-static void take_ctrl(struct sim_fabric *f, struct fabric_event *ev)
+/* False where there is nothing to tell: an old one from an address that is not known. */
+static bool take_ctrl(struct sim_fabric *f, struct fabric_event *ev)
 {
 	struct sim_packet *p = sim_fifo_take(&f->ctrl);
+	struct sim_qp *qp = sim_qp_find(f->sim, p->to_qpn);
+	int path = sim_addr_of_ctrl(f, qp, p);
 
-	ev->type = FABRIC_EV_CTRL;
-	ev->cookie = sim_qp_find(f->sim, p->to_qpn)->cookie;
-	ev->channel = p->channel;
-	ev->path = 0;
-	ev->psn = p->psn;
-	ev->age_ns = f->sim->now_ns - p->deliver_ns;
-	ev->len = p->len;
-	memcpy(ev->data, p->bytes, p->len);
+	if (path >= 0) {
+		ev->type = FABRIC_EV_CTRL;
+		ev->cookie = qp->cookie;
+		ev->channel = p->head.channel;
+		ev->path = (uint32_t)path;
+		ev->psn = p->psn;
+		ev->age_ns = f->sim->now_ns - p->deliver_ns;
+		ev->len = p->len;
+		memcpy(ev->data, p->bytes, p->len);
+	}
 	f->sim->in_flight--;
 	sim_packet_free(&f->sim->pool, p);
+	return path >= 0;
 }
 
 static int sim_poll(struct fabric *fabric, struct fabric_event *ev, unsigned int max)
@@ -358,7 +280,7 @@ static int sim_poll(struct fabric *fabric, struct fabric_event *ev, unsigned int
 			f->pend_tail = &f->pend;
 	}
 	while (f->ctrl.head && n < max)
-		take_ctrl(f, &ev[n++]);
+		n += take_ctrl(f, &ev[n]);
 	return (int)n;
 }
 
@@ -422,7 +344,7 @@ static void sim_channel_facts(const struct fabric_qp *fqp, uint32_t channel,
 	if (channel >= qp->channels)
 		return;
 	out->sent_pkts = qp->chan[channel].sent_pkts;
-	out->up = qp->up;
+	out->up = qp->chan[channel].addr[0].set;
 	deliver_channel_facts(&qp->rx, channel, sim_now_ns(fqp->fabric), out);
 }
 

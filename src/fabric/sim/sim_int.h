@@ -9,12 +9,18 @@
 #include "base/rng.h"
 #include "fabric/deliver.h"
 #include "fabric/sim/sim.h"
+#include "link/nat.h"
+#include "link/paths.h"
 #include "wire/wire.h"
 
 #define SIM_QPN_BUCKETS 4096u
 #define SIM_LINK_BUCKETS 1024u
 #define SIM_POOL_CLASSES 128u
 #define SIM_NONE UINT32_MAX
+#define SIM_PATH_KEY 0x80000000u /* + i: key of path i's link in place of a channel */
+#define SIM_ADDRS 3u		 /* a channel's current address and two candidates */
+#define SIM_PROTO_ICMP 1u
+#define SIM_PROTO_UDP 17u
 #define SIM_QPN_FIRST 2u /* 0 and 1 are special in RoCE */
 
 enum sim_event_kind { SIM_EVENT_LINK, SIM_EVENT_PACKET, SIM_EVENT_WRITABLE };
@@ -27,16 +33,23 @@ struct sim_event {
 
 enum sim_packet_kind { SIM_PKT_WIRE, SIM_PKT_REFUSED };
 
+/* Who sends from where to where. */
+struct sim_head {
+	uint32_t from_host, to_host;	 /* from SIM_NONE: injected */
+	uint32_t from_fabric, to_fabric; /* may be SIM_NONE or closed meanwhile */
+	uint32_t from_qpn;
+	uint32_t channel;
+	uint16_t src_port, dst_port; /* as the network sees them */
+	uint16_t from_port, to_port; /* of the sockets: differ where a NAT is between */
+};
+
 /* In flight, or (control) waiting for poll. */
 struct sim_packet {
 	struct sim_event event; /* only of a packet that is out of its link's order */
 	struct sim_packet *next;
 	uint64_t deliver_ns;
 	uint64_t seq; /* orders packets of the same time */
-	uint32_t from_host, to_host;
-	uint32_t from_fabric, to_fabric; /* may be SIM_NONE or closed meanwhile */
-	uint32_t from_qpn;
-	uint32_t channel;
+	struct sim_head head;
 	uint32_t to_qpn, psn; /* of control that waits for poll; its body is in bytes[len] */
 	enum sim_packet_kind kind;
 	uint32_t pool_class;
@@ -64,13 +77,27 @@ struct sim_link {
 	uint64_t last_ns; /* of the fifo's last packet */
 	uint64_t *drop;
 	struct link_blackout *blackout;
+	uint32_t n_paths; /* of path 0: how many the pair has; 0: none */
+};
+
+/* Where a channel's packets go. `socket` is what the peer's NAT hides. */
+struct sim_addr {
+	uint32_t host, fabric;
+	uint16_t port, socket;
+	bool set;
 };
 
 struct sim_channel {
 	uint32_t psn;
 	uint64_t sent_pkts;
-	struct sim_link *link; /* cached while link_epoch is the world's */
+	struct sim_addr addr[SIM_ADDRS]; /* [0]: current; the others: not proved */
+	struct sim_link *link;		 /* cached while link_epoch is the world's */
 	uint64_t link_epoch;
+	uint16_t link_port; /* source port that it was chosen for */
+	uint16_t port;	    /* of the socket that it sends from */
+	uint32_t next_candidate;
+	uint32_t newest_psn; /* of a control datagram; valid once ctrl_seen */
+	bool ctrl_seen;
 	bool refused;
 };
 
@@ -87,8 +114,6 @@ struct sim_qp {
 	uint64_t token;
 	uint32_t start_psn;
 	bool connected;
-	bool up; /* knows where the peer is */
-	uint32_t peer_host, peer_fabric;
 	uint32_t path_payload;
 	struct fabric_peer peer;
 	struct protect_key tx_key;
@@ -113,7 +138,8 @@ struct sim_fabric {
 };
 
 struct sim_host {
-	uint32_t fabrics; /* opened so far: numbers the ports */
+	uint32_t fabrics;     /* opened so far: numbers the ports */
+	struct link_nat *nat; /* NULL: none */
 };
 
 struct sim_slab {
@@ -190,12 +216,37 @@ void sim_packet_free(struct sim_pool *pool, struct sim_packet *p);
 
 /* sim.c */
 struct sim_qp *sim_qp_find(const struct sim *sim, uint32_t qpn);
-/* The link that a channel uses, made where there is none yet; NULL: no memory. */
-struct sim_link *sim_link_use(struct sim *sim, uint32_t from, uint32_t to, uint32_t channel);
+struct sim_link *sim_link_find(const struct sim *sim, uint32_t from, uint32_t to, uint32_t channel);
+/* Finds or makes; NULL: no memory. */
+struct sim_link *sim_link_get(struct sim *sim, uint32_t from, uint32_t to, uint32_t channel);
+/* Gives it new attributes, with copies of their lists. */
+int sim_link_change(struct sim *sim, struct sim_link *l, const struct link_attr *attr);
+bool sim_is_host(const struct sim *sim, int host);
 /* On its way; takes the packet, which arrives at deliver_ns. */
 void sim_launch(struct sim *sim, struct sim_link *l, struct sim_packet *p, uint64_t deliver_ns);
 /* Tells the owner at the next poll. */
 void sim_pend(struct sim_fabric *f, struct sim_qp *qp, uint32_t what);
+
+/* sim_paths.c: the link that a packet takes, made where there is none yet; NULL: no memory. */
+struct sim_link *sim_link_use(struct sim *sim, const struct sim_head *head, uint8_t proto);
+
+/* sim_addr.c: -EINVAL: no address of this world. Its fabric may be SIM_NONE. */
+int sim_addr_find(const struct sim *sim, const struct sockaddr_storage *addr, struct sim_addr *out);
+uint32_t sim_addr_ip(uint32_t host);
+/* Where the channel sends from now on, and from which socket. */
+void sim_addr_set(struct sim_qp *qp, uint32_t channel, const struct sim_addr *addr);
+/* Of a packet to one of the channel's addresses; the NAT of the sender's host takes note. */
+void sim_addr_head(struct sim_qp *qp, uint32_t channel, const struct sim_addr *to,
+		   struct sim_head *head);
+/* False: the NAT of the receiver's host, which has one, knows no use for it. */
+bool sim_addr_pass(struct sim *sim, const struct sim_packet *p);
+/* The channel that a packet counts on, by where it came from; SIM_NONE: not for this socket. */
+uint32_t sim_addr_channel(const struct sim_fabric *f, const struct sim_qp *qp,
+			  const struct sim_head *head);
+/* Of a verified control datagram: its path, 0 and up, or -errno where it is dropped. */
+int sim_addr_of_ctrl(struct sim_fabric *f, struct sim_qp *qp, const struct sim_packet *p);
+int sim_path_use(struct fabric_qp *qp, uint32_t channel, uint32_t path);
+void sim_path_name(const struct fabric_qp *qp, uint32_t channel, char *buf, size_t len);
 
 /* sim_tx.c */
 int sim_post(struct fabric *f, struct fabric_write *w, unsigned int n);

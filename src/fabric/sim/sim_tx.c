@@ -21,14 +21,13 @@ struct plan {
 	uint64_t corrupt_bit; /* of IP header to trailer */
 };
 
-static struct sim_link *channel_link(struct sim_qp *qp, uint32_t channel)
+static struct sim_link *channel_link(struct sim *sim, struct sim_channel *c,
+				     const struct sim_head *head)
 {
-	struct sim_fabric *f = sim_fabric_of(qp->base.fabric);
-	struct sim_channel *c = &qp->chan[channel];
-
-	if (!c->link || c->link_epoch != f->sim->link_epoch) {
-		c->link = sim_link_use(f->sim, f->host, qp->peer_host, channel);
-		c->link_epoch = f->sim->link_epoch;
+	if (!c->link || c->link_epoch != sim->link_epoch || c->link_port != head->src_port) {
+		c->link = sim_link_use(sim, head, SIM_PROTO_UDP);
+		c->link_epoch = sim->link_epoch;
+		c->link_port = head->src_port;
 	}
 	return c->link;
 }
@@ -75,34 +74,28 @@ static void plan_packet(struct sim *sim, struct sim_link *l, const struct sim_pa
 	plan->corrupt_bit = fate.corrupt_bit;
 }
 
-static void fill_info(struct sim_packet_info *info, const struct sim_qp *qp, uint32_t channel)
+static void fill_info(struct sim_packet_info *info, const struct sim *sim,
+		      const struct sim_head *head, uint32_t psn)
 {
-	const struct sim_fabric *f = sim_fabric_of(qp->base.fabric);
-
 	*info = (struct sim_packet_info){
-		.from = (int)f->host,
-		.to = (int)qp->peer_host,
-		.channel = channel,
-		.psn = qp->chan[channel].psn,
-		.now_ns = f->sim->now_ns,
+		.from = (int)head->from_host,
+		.to = (int)head->to_host,
+		.channel = head->channel,
+		.psn = psn,
+		.now_ns = sim->now_ns,
 	};
 }
 
-static struct sim_packet *packet_to_peer(struct sim_qp *qp, uint32_t channel, size_t bytes)
+static struct sim_packet *packet_new(struct sim_fabric *f, const struct sim_head *head,
+				     size_t bytes)
 {
-	struct sim_fabric *f = sim_fabric_of(qp->base.fabric);
 	struct sim_packet *p = sim_packet_new(&f->sim->pool, (uint32_t)bytes);
 
 	if (!p) {
 		deliver_count(&f->worker, SDR_CTR_tx_errors, 1);
 		return NULL;
 	}
-	p->from_host = f->host;
-	p->to_host = qp->peer_host;
-	p->from_fabric = f->index;
-	p->to_fabric = qp->peer_fabric;
-	p->from_qpn = qp->rx.qpn;
-	p->channel = channel;
+	p->head = *head;
 	p->kind = SIM_PKT_WIRE;
 	return p;
 }
@@ -148,12 +141,13 @@ static int check_write(const struct sim_fabric *f, const struct fabric_write *w)
 	    (w->payload_bytes == 0 && w->count > 1) ||
 	    (!w->addr && (w->last_bytes || w->count > 1)))
 		return -EINVAL;
-	if (!qp->up)
+	if (!qp->connected || !qp->chan[w->channel].addr[0].set)
 		return -ENOTCONN;
 	return w->payload_bytes > qp->path_payload ? -EMSGSIZE : 0;
 }
 
-static void send_run(struct sim_fabric *f, struct sim_link *l, struct fabric_write *w)
+static void send_run(struct sim_fabric *f, struct sim_link *l, const struct sim_head *head,
+		     struct fabric_write *w)
 {
 	struct sim_qp *qp = sim_qp_of(w->qp);
 	struct sim_channel *c = &qp->chan[w->channel];
@@ -162,7 +156,7 @@ static void send_run(struct sim_fabric *f, struct sim_link *l, struct fabric_wri
 
 	w->first_psn = c->psn;
 	wire_data_template_sdr(&tmpl, qp->peer.qpn, w->message, w->imm);
-	fill_info(&info, qp, w->channel);
+	fill_info(&info, f->sim, head, c->psn);
 	info.message = w->message;
 	for (uint32_t i = 0; i < w->count; i++) {
 		uint32_t len = i + 1 < w->count ? w->payload_bytes : w->last_bytes;
@@ -176,7 +170,7 @@ static void send_run(struct sim_fabric *f, struct sim_link *l, struct fabric_wri
 		info.len = len;
 		plan_packet(f->sim, l, &info, (uint32_t)bytes + SIM_IP_OVERHEAD_BYTES, &plan);
 		c->psn = (c->psn + 1) & WIRE_PSN_MASK;
-		if (!plan.copies || !(p = packet_to_peer(qp, w->channel, bytes)))
+		if (!plan.copies || !(p = packet_new(f, head, bytes)))
 			continue;
 		wire_data_put(p->bytes, &tmpl, info.psn, info.offset, len);
 		if (len)
@@ -196,14 +190,18 @@ int sim_post(struct fabric *fabric, struct fabric_write *w, unsigned int n)
 
 	for (unsigned int i = 0; i < n; i++) {
 		int err = check_write(f, &w[i]);
+		struct sim_channel *c;
+		struct sim_head head;
 		struct sim_link *l;
 
 		if (err)
 			return i ? (int)i : err;
-		l = channel_link(sim_qp_of(w[i].qp), w[i].channel);
+		c = &sim_qp_of(w[i].qp)->chan[w[i].channel];
+		sim_addr_head(sim_qp_of(w[i].qp), w[i].channel, &c->addr[0], &head);
+		l = channel_link(f->sim, c, &head);
 		if (!l || queue_full(f, l))
 			return (int)i;
-		send_run(f, l, &w[i]);
+		send_run(f, l, &head, &w[i]);
 	}
 	return (int)n;
 }
@@ -214,26 +212,30 @@ int sim_ctrl(struct fabric_qp *fqp, uint32_t channel, uint32_t path, const void 
 	struct sim_fabric *f = sim_fabric_of(fqp->fabric);
 	size_t bytes = wire_ctrl_packet_bytes(len);
 	struct sim_packet_info info;
+	struct sim_channel *c;
+	struct sim_head head;
 	struct sim_packet *p;
 	struct sim_link *l;
 	struct plan plan;
 
-	if (channel >= qp->channels || path != 0 || len > FABRIC_CTRL_MAX)
+	if (channel >= qp->channels || path >= SIM_ADDRS || len > FABRIC_CTRL_MAX)
 		return -EINVAL;
-	if (!qp->up)
+	c = &qp->chan[channel];
+	if (!qp->connected || !c->addr[0].set || !c->addr[path].set)
 		return -ENOTCONN;
-	l = channel_link(qp, channel);
+	sim_addr_head(qp, channel, &c->addr[path], &head);
+	l = path ? sim_link_use(f->sim, &head, SIM_PROTO_UDP) : channel_link(f->sim, c, &head);
 	if (!l || queue_full(f, l))
 		return -EAGAIN;
-	fill_info(&info, qp, channel);
+	fill_info(&info, f->sim, &head, c->psn);
 	info.is_ctrl = true;
 	info.ctrl_body = data;
 	info.len = (uint32_t)len;
 	plan_packet(f->sim, l, &info, (uint32_t)bytes + SIM_IP_OVERHEAD_BYTES, &plan);
-	qp->chan[channel].psn = (info.psn + 1) & WIRE_PSN_MASK;
-	qp->chan[channel].sent_pkts++;
+	c->psn = (info.psn + 1) & WIRE_PSN_MASK;
+	c->sent_pkts++;
 	deliver_count(&f->worker, SDR_CTR_tx_ctrl, 1);
-	if (!plan.copies || !(p = packet_to_peer(qp, channel, bytes)))
+	if (!plan.copies || !(p = packet_new(f, &head, bytes)))
 		return 0;
 	wire_ctrl_put_header(p->bytes,
 			     &(struct wire_ctrl_header){.dest_qpn = qp->peer.qpn,
@@ -249,24 +251,31 @@ int sim_ctrl(struct fabric_qp *fqp, uint32_t channel, uint32_t path, const void 
 
 void sim_refuse(struct sim *sim, const struct sim_packet *p)
 {
-	struct sim_link *l;
+	const struct sim_head head = {
+		.from_host = p->head.to_host,
+		.to_host = p->head.from_host,
+		.from_fabric = SIM_NONE,
+		.to_fabric = p->head.from_fabric,
+		.channel = p->head.channel,
+		.src_port = p->head.dst_port,
+		.dst_port = p->head.src_port,
+		.from_port = p->head.to_port,
+		.to_port = p->head.from_port,
+	};
 	struct sim_packet *answer;
 	struct link_fate fate;
+	struct sim_link *l;
 
-	if (p->to_host >= sim->nhosts)
+	if (head.from_host >= sim->nhosts)
 		return; /* no such host: nobody answers */
-	l = sim_link_use(sim, p->to_host, p->from_host, p->channel);
+	l = sim_link_use(sim, &head, SIM_PROTO_ICMP);
 	if (!l || !link_offer(&l->link, sim->now_ns, REFUSED_BYTES, &fate))
 		return;
 	answer = sim_packet_new(&sim->pool, 0);
 	if (!answer)
 		return;
-	answer->from_host = p->to_host;
-	answer->to_host = p->from_host;
-	answer->from_fabric = SIM_NONE;
-	answer->to_fabric = p->from_fabric;
-	answer->to_qpn = p->from_qpn;
-	answer->channel = p->channel;
+	answer->head = head;
+	answer->to_qpn = p->head.from_qpn;
 	answer->kind = SIM_PKT_REFUSED;
 	answer->ce = false;
 	sim_launch(sim, l, answer, fate.deliver_ns[0]);
