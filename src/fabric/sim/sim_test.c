@@ -681,6 +681,8 @@ static void short_life(const struct sdr_alloc *alloc)
 	for (int i = 0; i < 6; i++)
 		(void)sim_host_add(sim);
 	(void)sim_link_set(sim, 0, 0, SIM_CHANNEL_ALL, &attr);
+	(void)sim_paths_set(sim, 0, 0, 2, (const struct link_attr[]){attr, attr});
+	(void)sim_nat_set(sim, 1, 0, 0);
 	if (sim_fabric_open(sim, 0, &(struct sim_fabric_attr){0}, &f) == 0) {
 		sim_fabric_addr(f, &addr);
 		peer.addr = addr;
