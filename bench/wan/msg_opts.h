@@ -27,6 +27,7 @@
 
 struct msg_batch {
 	uint64_t bytes, count;
+	double timeout_s; /* of one message; 0: that of all */
 };
 
 struct msg_opts {
@@ -56,12 +57,15 @@ static inline void msg_usage(const char *name)
 {
 	fprintf(stderr,
 		"usage: %s recv ADDRESS PORT [--rcvbuf BYTES] [--sndbuf BYTES] [--window PKTS]\n"
-		"       %s send ADDRESS PORT [--stream SECONDS] [--message BYTESxCOUNT]...\n"
+		"       %s send ADDRESS PORT [--stream SECONDS] [--message "
+		"BYTESxCOUNT[@SECONDS]]...\n"
 		"           [--streams N] [--cc NAME] [--sndbuf BYTES] [--rcvbuf BYTES]\n"
 		"           [--window PKTS] [--timeout SECONDS] [--drain SECONDS]\n"
 		"\n"
 		"send streams for --stream SECONDS, then sends the messages one at a time, all on\n"
-		"one connection (or --streams N of them, each with its share). Lines of JSON:\n"
+		"one connection (or --streams N of them, each with its share). One that takes "
+		"longer\n"
+		"than its SECONDS, or --timeout, ends it (exit code 3). Lines of JSON:\n"
 		"send: {\"start_ns\"} {\"stream_end_ns\",\"drained\"} "
 		"{\"bytes\",\"ns\",\"done\"};\n"
 		"recv: {\"t_ns\",\"received\"} about 20 times a second.\n",
@@ -85,21 +89,28 @@ static inline double msg_number(const char *name, const char *text, double min, 
 
 static inline void msg_batch_parse(struct msg_opts *o, const char *text)
 {
-	uint64_t bytes = 0, count = 0;
+	struct msg_batch b;
 	int used = 0;
 
-	if (sscanf(text, "%" SCNu64 "x%" SCNu64 "%n", &bytes, &count, &used) != 2 || text[used] ||
-	    bytes < 1 || bytes > (UINT64_C(1) << 40) || count < 1 || count > 1000000) {
-		fprintf(stderr, "--message %s: BYTESxCOUNT is wanted, e.g. 1048576x5\n", text);
+	memset(&b, 0, sizeof b);
+	if (sscanf(text, "%" SCNu64 "x%" SCNu64 "%n@%lf%n", &b.bytes, &b.count, &used, &b.timeout_s,
+		   &used) < 2 ||
+	    text[used] || b.bytes < 1 || b.bytes > (UINT64_C(1) << 40) || b.count < 1 ||
+	    b.count > 1000000 || !(b.timeout_s >= 0 && b.timeout_s <= 86400)) {
+		fprintf(stderr, "--message %s: BYTESxCOUNT[@SECONDS] is wanted, e.g. 1048576x5\n",
+			text);
 		exit(2);
 	}
 	if (o->n_batches == MSG_BATCHES) {
 		fprintf(stderr, "--message %s: at most %d of them\n", text, MSG_BATCHES);
 		exit(2);
 	}
-	o->batch[o->n_batches].bytes = bytes;
-	o->batch[o->n_batches].count = count;
-	o->n_batches++;
+	o->batch[o->n_batches++] = b;
+}
+
+static inline double msg_timeout_s(const struct msg_opts *o, const struct msg_batch *b)
+{
+	return b->timeout_s > 0 ? b->timeout_s : o->timeout_s;
 }
 
 static inline void msg_option(struct msg_opts *o, const char *name, const char *value)

@@ -287,8 +287,9 @@ static int64_t seconds_ns(double s)
 
 /* One message in equal parts over all connections; false: it took too long. */
 static int send_message(const struct msg_opts *o, struct conn *conns, const uint8_t *buf,
-			uint64_t bytes, int64_t start_ns)
+			const struct msg_batch *b, int64_t start_ns)
 {
+	uint64_t bytes = b->bytes;
 	uint64_t part = bytes / (uint64_t)o->streams, rest = bytes % (uint64_t)o->streams;
 	int done;
 
@@ -298,7 +299,7 @@ static int send_message(const struct msg_opts *o, struct conn *conns, const uint
 		if (mine)
 			frame_begin(&conns[i], mine);
 	}
-	done = run_until(conns, o->streams, buf, start_ns + seconds_ns(o->timeout_s), 0);
+	done = run_until(conns, o->streams, buf, start_ns + seconds_ns(msg_timeout_s(o, b)), 0);
 	msg_print_message(bytes, msg_now_ns() - start_ns, done);
 	return done;
 }
@@ -327,7 +328,7 @@ static int run_send(const struct msg_opts *o, int64_t start_ns)
 	}
 	for (int i = 0; i < o->n_batches; i++)
 		for (uint64_t k = 0; k < o->batch[i].count; k++) {
-			if (!send_message(o, conns, buf, o->batch[i].bytes, start_ns))
+			if (!send_message(o, conns, buf, &o->batch[i], start_ns))
 				return 3;
 			start_ns = msg_now_ns();
 		}

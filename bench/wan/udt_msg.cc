@@ -214,12 +214,13 @@ bool stream(UDTSOCKET u, const msg_opts &o, const uint8_t *buf, int64_t start_ns
 	return whole;
 }
 
-bool message(UDTSOCKET u, const msg_opts &o, const uint8_t *buf, uint64_t bytes, int64_t start_ns)
+bool message(UDTSOCKET u, const msg_opts &o, const uint8_t *buf, const msg_batch &b,
+	     int64_t start_ns)
 {
-	const int64_t until_ns = start_ns + seconds_ns(o.timeout_s);
-	const bool done = send_frame(u, buf, bytes, until_ns) && take_answers(u, 1, until_ns);
+	const int64_t until_ns = start_ns + seconds_ns(msg_timeout_s(&o, &b));
+	const bool done = send_frame(u, buf, b.bytes, until_ns) && take_answers(u, 1, until_ns);
 
-	msg_print_message(bytes, msg_now_ns() - start_ns, done);
+	msg_print_message(b.bytes, msg_now_ns() - start_ns, done);
 	return done;
 }
 
@@ -240,7 +241,7 @@ int run_send(const msg_opts &o, int64_t start_ns)
 	}
 	for (int i = 0; i < o.n_batches; i++)
 		for (uint64_t k = 0; k < o.batch[i].count; k++) {
-			if (!message(u, o, buf, o.batch[i].bytes, start_ns))
+			if (!message(u, o, buf, o.batch[i], start_ns))
 				return 3;
 			start_ns = msg_now_ns();
 		}

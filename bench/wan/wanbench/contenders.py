@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who takes part, in the order of tables and legends."""
+from .contend_file import Rsync, Scp, SdrSend, Srt, Uftp
+from .contend_net import Kcptun, Sdr, Tcp, Udt
+
+CONTENDERS = {c.name: c for c in (
+    Sdr("sr-nack"), Sdr("sr"), Sdr("gbn"), SdrSend(),
+    Tcp("bbr", True), Tcp("bbr", True, streams=8), Tcp("bbr", True, initcwnd=64),
+    Tcp("cubic", True), Tcp("cubic", True, streams=8),
+    Tcp("bbr", False), Tcp("cubic", False),
+    Udt(), Srt(), Kcptun(), Uftp(), Rsync(), Scp())}
+
+DEFAULT_NAMES = ("sdr-sr-nack", "tcp-bbr-tuned", "tcp-bbr-tuned-x8", "tcp-cubic-tuned", "tcp-bbr",
+                 "udt", "srt")

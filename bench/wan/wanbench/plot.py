@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures to SVG, by gnuplot: for each rate and round trip the goodput over loss, the times of
+messages over loss, and the bytes on the link, with a panel for each burst length. Colours are told
+apart by everybody (Okabe and Ito's, Tol's muted); variants of one colour differ in shape and dash."""
+import math
+import os
+import shutil
+import subprocess
+
+from . import summary as s
+from .grid import MTU, TCP_PAYLOAD, loss_text, rate_text, size_text, time_text
+from .procs import Failed
+
+# family: colour; variants within it take shapes and dashes in turn
+COLOURS = {"sdr": "#0072B2", "tcp-bbr": "#D55E00", "tcp-cubic": "#E69F00", "udt": "#009E73",
+           "srt": "#CC79A7", "kcptun": "#332288", "uftp": "#999933", "rsync": "#882255",
+           "scp": "#44AA99"}
+GREY = "#8A8A8A"
+SHAPES, DASHES = (7, 5, 9, 13, 11), ("solid", "'-'", "'.'", "'_-'", "'-..'")
+PANEL_W, PANEL_H, HEAD, FOOT, LEGEND_W = 430, 330, 44, 34, 185
+LATE_TEXT = "△ late: over 20 T* (at least 5 s)"
+
+
+class Style:
+    """One for each name that is drawn, so that it looks the same in every plot."""
+
+    def __init__(self, contenders):
+        self.of, seen = {}, {}
+        for name, contender in contenders.items():
+            family = "shipped" if contender.shipped else contender.family
+            i = seen[family] = seen.get(family, -1) + 1
+            colour = GREY if contender.shipped else COLOURS[contender.family]
+            self.of[name] = (f"lc rgb '{colour}' dt {DASHES[i % 5]} pt {SHAPES[i % 5]} "
+                             f"lw {2.6 if contender.ours and i == 0 else 1.7} ps 0.8")
+
+
+def x_of(cell, losses):
+    """log10 of the loss; the clean link stands left of it, behind a break."""
+    lossy = [loss for loss in losses if loss]
+    if cell.loss:
+        return math.log10(cell.loss)
+    return math.log10(min(lossy)) - 0.55 * max(1.0, (math.log10(max(lossy) / min(lossy)))) / 1.6 \
+        if lossy else 0.0
+
+
+def tic(loss):
+    return "clean" if loss == 0 else loss_text(loss).replace(" %", "%%")
+
+
+def x_axis(cells):
+    """Tics, range and the break."""
+    losses = sorted({cell.loss for cell in cells})
+    at = sorted({(x_of(cell, losses), cell.loss) for cell in cells})
+    tics = ", ".join(f"'{tic(loss)}' {x:.4f}" for x, loss in at)
+    margin = 0.09 * max(at[-1][0] - at[0][0], 1)
+    out = [f"set xtics ({tics}) nomirror offset 0,0.35 font ',11'", f"set xrange [{at[0][0] - margin:.4f}:{at[-1][0] + margin:.4f}]",
+           "unset label 90"]
+    if len(at) > 1 and at[0][1] == 0:
+        out.append(f"set label 90 '//' at first {(at[0][0] + at[1][0]) / 2:.4f}, graph 0 center "
+                   "font ',13' front")
+    return out
+
+
+def bursts_of(cells):
+    return sorted({cell.burst for cell in cells if cell.loss}) or [1]
+
+
+def panel_cells(cells, burst):
+    return [cell for cell in cells if cell.is_clean or cell.burst == burst]
+
+
+def burst_title(cells, burst):
+    if not any(cell.loss for cell in cells):
+        return "no loss"
+    return "independent losses" if burst == 1 else f"bursts of {burst} on average"
+
+
+def quoted(text):
+    return "'" + text.replace("'", "''") + "'"
+
+
+class Page:
+    """A gnuplot script: a head line, a grid of panels, a legend."""
+
+    def __init__(self, title, note, rows, columns, names, style):
+        self.rows, self.columns, self.names, self.style = rows, columns, names, style
+        # The legend: as many rows as it needs at a width that fits the longest name.
+        self.width = max(860, columns * PANEL_W)
+        self.per_row = self.width // LEGEND_W
+        self.legend_rows = -(-len(names) // self.per_row)
+        self.foot = FOOT + 22 * self.legend_rows + 18 * len(note)
+        self.height = HEAD + rows * PANEL_H + self.foot
+        self.lines = [
+            f"set terminal svg size {self.width},{self.height} dynamic enhanced font "
+            "'Helvetica,Arial,sans-serif,13' background rgb 'white' linewidth 1",
+            "set encoding utf8", "set multiplot",
+            f"set label 1 {quoted(title)} at screen 0.5, screen {1 - 22 / self.height:.4f} center "
+            "font ',17' noenhanced",
+            "set xtics offset 0,0.4", "set border 3 lc rgb '#606060'", "set tics nomirror out textcolor rgb '#303030'",
+            "set grid ytics lc rgb '#E3E3E3' lw 1 dt solid", "unset key"]
+        for i, text in enumerate(note):
+            y = (18 * (len(note) - i) - 8) / self.height
+            self.lines.append(f"set label {2 + i} {quoted(text)} at screen 0.5, screen {y:.4f} center "
+                              "font ',11' textcolor rgb '#505050' noenhanced")
+        self.blocks = 0
+
+    def data(self, rows):
+        self.blocks += 1
+        name = f"$d{self.blocks}"
+        body = "\n".join(" ".join(f"{v:.6g}" for v in row) for row in rows)
+        self.lines.append(f"{name} << EOD\n{body}\nEOD")
+        return name
+
+    def panel(self, row, column, title, axis, plots):
+        wide = self.width / self.columns
+        left, right = column * wide + 72, (column + 1) * wide - 14
+        bottom = self.foot + (self.rows - 1 - row) * PANEL_H + 52
+        top = self.foot + (self.rows - row) * PANEL_H - 26
+        scale_x, scale_y = self.width, self.height
+        self.lines += [f"set lmargin at screen {left / scale_x:.4f}",
+                       f"set rmargin at screen {right / scale_x:.4f}",
+                       f"set bmargin at screen {bottom / scale_y:.4f}",
+                       f"set tmargin at screen {top / scale_y:.4f}",
+                       "set xlabel" + (" 'packets lost (logarithmic)' offset 0,0.5" if row == self.rows - 1 else ""),
+                       f"set title {quoted(title)} offset 0,-0.4 font ',13' noenhanced", *axis,
+                       "plot " + ", \\\n  ".join(plots)]
+        self.lines += [f"unset label {i}" for i in range(1, 8)]  # the page's: once
+
+    def legend(self):
+        """A panel of its own, in pixels, y downwards: a short line with its mark, and the name."""
+        height = 22 * self.legend_rows
+        top = self.foot - 12
+        self.lines += [
+            "unset border", "unset tics", "unset xlabel", "unset ylabel", "unset title", "unset label",
+            "unset grid", "unset logscale", "set lmargin at screen 0", "set rmargin at screen 1",
+            f"set bmargin at screen {(top - height) / self.height:.4f}",
+            f"set tmargin at screen {top / self.height:.4f}",
+            f"set xrange [0:{self.width}]", f"set yrange [{height}:0]"]
+        plots, used = [], min(self.per_row, len(self.names))
+        first = (self.width - used * LEGEND_W) / 2
+        for i, name in enumerate(self.names):
+            x, y = first + i % used * LEGEND_W, 11 + 22 * (i // used)
+            self.lines.append(f"set label {100 + i} {quoted(name)} at first {x + 46:.0f}, first {y} left "
+                              "font ',12' noenhanced")
+            style = self.style.of[name]
+            plots += [f"{self.data([(x, y), (x + 38, y)])} using 1:2 with lines "
+                      f"{style.split(' pt ', maxsplit=1)[0]} lw {style.split(' lw ')[1].split()[0]} notitle",
+                      f"{self.data([(x + 19, y)])} using 1:2 with points {style} notitle"]
+        self.lines.append("plot " + ", \\\n  ".join(plots))
+
+    def write(self, path):
+        self.legend()
+        script = "\n".join([*self.lines, "unset multiplot", ""])
+        done = subprocess.run(["gnuplot"], input=script, capture_output=True, text=True, timeout=60,
+                              check=False)
+        if done.returncode or not done.stdout.startswith("<?xml"):
+            raise Failed(f"gnuplot did not draw {path}: {done.stderr.strip()[-300:]}")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(done.stdout)
+
+
+# ---- what is drawn -------------------------------------------------------------------
+
+
+def drawn(summary, cells, contenders):
+    """([names to draw], [(name, clean share)] left out because they do not fill the clean link)."""
+    names, out = [], []
+    measured = {name for cell, name in summary if cell in cells}
+    for name, contender in contenders.items():
+        if name not in measured:
+            continue
+        if s.standing(summary, cells[0], contender) == "below":
+            out.append((name, s.clean_share(summary, cells[0], name)))
+        else:
+            names.append(name)
+    return names, out
+
+
+def left_out_note(out):
+    if not out:
+        return []
+    shares = ", ".join(f"{name} ({'not measured' if share is None else f'{share:.2f}'})"
+                       for name, share in out)
+    return [f"Not drawn, as they do not fill the clean link to {s.FILLS:g} of their limit: {shares}"]
+
+
+def dodge(names, name, cells):
+    """Points of several contenders stand beside each other."""
+    losses = sorted({cell.loss for cell in cells})
+    span = max((x_of(c, losses) for c in cells), default=0) - min((x_of(c, losses) for c in cells),
+                                                                   default=0)
+    return (names.index(name) - (len(names) - 1) / 2) * 0.011 * max(span, 1)
+
+
+def shares(page, summary, cells, names, value):
+    """Lines with the least and the most of the runs."""
+    losses, plots = sorted({cell.loss for cell in cells}), []
+    for name in names:
+        rows = []
+        for cell in cells:
+            fig = summary.get((cell, name))
+            spread = value(fig) if fig else None
+            if spread:
+                rows.append((x_of(cell, losses) + dodge(names, name, cells), spread["median"],
+                             spread["min"], spread["max"]))
+        if rows:
+            block, style = page.data(sorted(rows)), page.style.of[name]
+            bars = style.split(" dt ", maxsplit=1)[0]
+            plots += [f"{block} using 1:2:3:4 with yerrorbars {bars} lw 1 pt -1 notitle",
+                      f"{block} using 1:2 with linespoints {style} notitle"]
+    return plots
+
+
+def curve(page, cells, function):
+    """Of something that depends on the loss alone, as a dotted grey line."""
+    losses = sorted({cell.loss for cell in cells})
+    rows = sorted((x_of(cell, losses), function(cell)) for cell in cells)
+    return f"{page.data(rows)} using 1:2 with lines lc rgb '{GREY}' dt '.' lw 2 notitle"
+
+
+def title_of(what, header, rate_bps, rtt_s):
+    return f"{what}: {header['link']}, {rate_text(rate_bps)}/s, {time_text(rtt_s)} round trip"
+
+
+def goodput_page(header, summary, cells, contenders, style):
+    names, out = drawn(summary, cells, contenders)
+    note = ["Steady goodput: second half of a stream. Median, least and most of the runs. "
+            "Dotted: what the link can carry.", *left_out_note(out)]
+    bursts = bursts_of(cells)
+    page = Page(title_of("Goodput", header, cells[0].rate_bps, cells[0].rtt_s), note, 1, len(bursts),
+                names, style)
+    for column, burst in enumerate(bursts):
+        mine = panel_cells(cells, burst)
+        plots = [curve(page, mine, lambda c: TCP_PAYLOAD / MTU * (1 - c.loss))]
+        plots += shares(page, summary, mine, names, lambda f: f.steady_of_link)
+        top = max([1.0] + [f.steady_of_link["max"] for (c, n), f in summary.items()
+                           if c in mine and n in names and f.steady_of_link])
+        page.panel(0, column, burst_title(cells, burst),
+                   x_axis(mine) + [f"set yrange [0:{1.02 * top:.3f}]", "set ytics autofreq",
+                                   "set ylabel 'share of the rate' offset 1.3,0"], plots)
+    return page
+
+
+def bytes_page(header, summary, cells, contenders, style):
+    names, out = drawn(summary, cells, contenders)
+    note = ["Bytes of IP packets put on the link, headers and repairs included. Median, least and most. "
+            "Dotted: full packets of TCP, each lost one sent again.", *left_out_note(out)]
+    bursts = bursts_of(cells)
+    page = Page(title_of("Bytes on the link for each delivered", header, cells[0].rate_bps,
+                         cells[0].rtt_s), note, 1, len(bursts), names, style)
+    values = [f.bytes_per_byte["max"] for (c, n), f in summary.items()
+              if c in cells and n in names and f.bytes_per_byte]
+    top = max([1.2] + values)
+    for column, burst in enumerate(bursts):
+        mine = panel_cells(cells, burst)
+        plots = [curve(page, mine, lambda c: MTU / TCP_PAYLOAD / (1 - c.loss))]
+        plots += shares(page, summary, mine, names, lambda f: f.bytes_per_byte)
+        page.panel(0, column, burst_title(cells, burst),
+                   x_axis(mine) + [f"set yrange [1:{1 + 1.06 * (top - 1):.3f}]", "set ytics autofreq",
+                                   "set ylabel 'bytes per byte' offset 1.3,0"], plots)
+    return page
+
+
+def times(page, summary, cells, names, kind, size, late_y):
+    """Means with the least and the most of the runs' means; a thin mark for the longest."""
+    losses, plots = sorted({cell.loss for cell in cells}), []
+    for name in names:
+        rows, late = [], []
+        for cell in cells:
+            fig = summary.get((cell, name))
+            entry = getattr(fig, kind).get(size) if fig else None
+            x = x_of(cell, losses) + dodge(names, name, cells)
+            if entry and (entry["skipped"] or entry["late"]):
+                late.append((x, late_y))
+            elif entry:
+                rows.append((x, entry["mean"], entry["low"], entry["high"], entry["tail"]))
+        style = page.style.of[name]
+        colour = style.split(" dt ", maxsplit=1)[0]
+        if rows:
+            block = page.data(sorted(rows))
+            plots += [f"{block} using 1:2:3:4 with yerrorbars {colour} lw 1 pt -1 notitle",
+                      f"{block} using 1:2 with linespoints {style} notitle",
+                      f"{block} using 1:5 with points {colour} pt 1 ps 0.5 lw 1 notitle"]
+        if late:
+            plots.append(f"{page.data(late)} using 1:2 with points {colour} pt 8 ps 1 lw 1.6 notitle")
+    return plots
+
+
+def times_page(kind, header, summary, cells, contenders, style):
+    names, out = drawn(summary, cells, contenders)
+    names = [n for n in names if any(getattr(summary[c, n], kind) for c in cells if (c, n) in summary)]
+    sizes = sorted({size for c in cells for n in names if (c, n) in summary
+                    for size in getattr(summary[c, n], kind)})
+    if not sizes:
+        return None
+    bursts = bursts_of(cells)
+    meaning = {"cold": "fresh process and connection, until the sender knows that all of it has arrived",
+               "warm": "one at a time on a connection that is fast already"}[kind]
+    note = [f"{kind.capitalize()}: {meaning}. Mean of all; bars: least and most of the runs' means; "
+            f"+ longest. {LATE_TEXT}",
+            "T* = injection / (1 - loss) + round trip, with TCP's headers, for everybody.",
+            *left_out_note(out)]
+    page = Page(title_of(f"Time of a message over T*, {kind}", header, cells[0].rate_bps,
+                         cells[0].rtt_s), note, len(bursts), len(sizes), names, style)
+    most = max([3.0] + [e["tail"] for (c, n), f in summary.items() if c in cells and n in names
+                        for e in getattr(f, kind).values() if not (e["late"] or e["skipped"])])
+    late_y = 1.5 * max(most, 20)
+    least = min([1.0] + [e["low"] for (c, n), f in summary.items() if c in cells and n in names
+                         for e in getattr(f, kind).values() if "low" in e])
+    for row, burst in enumerate(bursts):
+        mine = panel_cells(cells, burst)
+        for column, size in enumerate(sizes):
+            plots = [f"1 with lines lc rgb '{GREY}' dt '.' lw 2 notitle"]
+            plots += times(page, summary, mine, names, kind, size, late_y)
+            page.panel(row, column, f"{size_text(size)}, {burst_title(cells, burst)}",
+                       x_axis(mine) + ["set logscale y",
+                                       f"set yrange [{0.85 * least:.3g}:{1.25 * late_y:.4g}]",
+                                       "set ytics (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)",
+                                       "set ylabel 'time / T*' offset 0.3,0 noenhanced"], plots)
+    return page
+
+
+def plots(directory, header, summary, contenders):
+    """Writes them; returns {(rate, round trip): [(title, file name)]}."""
+    if not shutil.which("gnuplot"):
+        print("no plots: gnuplot not found (Debian: gnuplot-nox)")
+        return {}
+    style, out = Style(contenders), {}
+    makers = (("goodput", goodput_page), ("cold", lambda *a: times_page("cold", *a)),
+              ("warm", lambda *a: times_page("warm", *a)), ("bytes", bytes_page))
+    for rate_bps, rtt_s in s.lines_of(summary):
+        cells = s.cells_of(summary, rate_bps, rtt_s)
+        names, _ = drawn(summary, cells, contenders)
+        for title, make in makers:
+            page = make(header, summary, cells, contenders, style) if names else None
+            if page:
+                name = f"{title}-{rate_text(rate_bps)}-{time_text(rtt_s)}.svg"
+                page.write(os.path.join(directory, name))
+                out.setdefault((rate_bps, rtt_s), []).append((title, name))
+    return out
