@@ -26,6 +26,13 @@
 /* The kernel may end a sleep late by a thousandth, for the sake of power: sleep less, then
  * again. Below this the share is less than what waking up takes. */
 #define EXACT_NS (20 * NS_PER_US)
+/*
+ * While frames come and go without a pause, the emulator looks after them this often, not at each:
+ * to wake it for a frame costs the end that sent it more than the frame does. So late may
+ * a frame be in or out, but never by more than a part of the link's delay.
+ */
+#define REST_NS (50 * NS_PER_US)
+#define REST_PART 20
 
 static uint64_t clock_ns(void)
 {
@@ -59,19 +66,51 @@ static struct timespec sleep_for(const struct emu *e)
 				 .tv_nsec = (long)(wait % NS_PER_S)};
 }
 
+void emu_values_changed(struct emu *e)
+{
+	const struct wan_config *c = &e->setup.config;
+
+	e->rest_ns = REST_NS;
+	for (uint32_t k = 0; k < c->n_paths; k++) {
+		for (int from = WAN_A; from <= WAN_B; from++) {
+			uint64_t part = c->path[from][k].attr.delay_ns / REST_PART;
+
+			if (part < e->rest_ns)
+				e->rest_ns = part;
+		}
+	}
+}
+
+static void rest(const struct emu *e)
+{
+	const struct timespec t = {.tv_nsec = (long)e->rest_ns};
+
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+}
+
 static void loop(struct emu *e)
 {
 	struct pollfd polls[EMU_POLLS];
+	uint64_t woken_ns = 0, before_ns = 0;
 
 	polls[0] = (struct pollfd){.fd = e->ends.end[WAN_A].tun, .events = POLLIN};
 	polls[1] = (struct pollfd){.fd = e->ends.end[WAN_B].tun, .events = POLLIN};
 	polls[2] = (struct pollfd){.fd = e->signals, .events = POLLIN};
 	while (!e->stop) {
 		size_t n = 3 + emu_ctl_watch(e, polls + 3);
-		struct timespec wait = sleep_for(e);
+		struct timespec wait;
+		int events;
 
-		if (ppoll(polls, n, &wait, NULL) < 0)
+		if (woken_ns - before_ns < 2 * e->rest_ns)
+			rest(e);
+		wait = sleep_for(e);
+		events = ppoll(polls, n, &wait, NULL);
+		if (events < 0)
 			continue; /* EINTR: we block what we wait for; a debugger does that */
+		before_ns = woken_ns;
+		woken_ns = emu_now_ns(e);
+		if (events == 0 && wan_line_next_ns(e->line) == UINT64_MAX)
+			malloc_trim(0); /* nobody sends: what a burst needed goes back */
 		if (polls[2].revents)
 			e->stop = true;
 		emu_deliver(e);
@@ -153,6 +192,7 @@ static int make_all(struct emu *e)
 		return -1;
 	be_punctual(e);
 	e->start_ns = clock_ns();
+	emu_values_changed(e);
 	return make_line(e) < 0 ? -1 : emu_ctl_open(e);
 }
 

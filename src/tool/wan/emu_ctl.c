@@ -115,6 +115,7 @@ static void set_values(struct emu *e, struct emu_client *c, int n, char *const *
 	if (rc < 0)
 		e->setup = *was;
 	e->setup.rebind = false;
+	emu_values_changed(e);
 	free(was);
 	answer(e, c, rc < 0 ? CTL_ERROR : CTL_OK, error);
 }

@@ -45,6 +45,7 @@ struct emu {
 	struct wan_ends ends;
 	struct wan_line *line;
 	uint64_t start_ns; /* CLOCK_MONOTONIC where the line's time is 0 */
+	uint64_t rest_ns;  /* see emu.c */
 	int lock, signals, listener;
 	bool stop;
 	int asked_by; /* the client that waits for the end; -1: none */
@@ -57,6 +58,9 @@ struct emu {
 
 /* The line's time. */
 uint64_t emu_now_ns(const struct emu *e);
+
+/* The line has new values in setup. */
+void emu_values_changed(struct emu *e);
 
 /* Takes a batch of frames from an end's device; delivers in between what is due. */
 void emu_take_in(struct emu *e, enum wan_end from);

@@ -83,7 +83,7 @@ static void text_lost(const struct link_counters *c, FILE *to)
 
 	fprintf(to, ", lost %" PRIu64, lost);
 	for (int i = 0; i < LINK_LOST_REASONS; i++) {
-		if (!c->lost_pkts[i])
+		if (!loss_name[i] || !c->lost_pkts[i])
 			continue;
 		fprintf(to, "%s%s %" PRIu64, sep, loss_name[i], c->lost_pkts[i]);
 		sep = ", ";

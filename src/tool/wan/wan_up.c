@@ -81,21 +81,23 @@ int wan_launch(const struct wan_args *a, bool attached, pid_t *pid)
 
 int wan_land(const struct wan_args *a, pid_t pid)
 {
-	const struct timespec pause = {.tv_nsec = 10000000};
+	const struct timespec pause = {.tv_nsec = 5000000};
+	int status = 0, rc = 0;
 
 	kill(pid, SIGTERM);
-	for (int i = 0; i < 100 * LAND_S; i++) {
-		if (waitpid(pid, NULL, WNOHANG) != 0)
-			break;
+	for (int i = 0; i < 200 * LAND_S && rc == 0; i++) {
 		nanosleep(&pause, NULL);
+		rc = waitpid(pid, &status, WNOHANG);
 	}
-	if (kill(pid, 0) == 0) {
+	if (rc == 0) {
 		say("the emulator (process %d) did not end in %d s and is killed", (int)pid,
 		    LAND_S);
 		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
+		waitpid(pid, &status, 0);
 	}
-	return wan_state(&a->names) == WAN_ABSENT ? 0 : wan_clear(&a->names);
+	if (wan_state(&a->names) != WAN_ABSENT && wan_clear(&a->names) < 0)
+		return -1;
+	return status == 0 ? 0 : -1;
 }
 
 int wan_clear(const struct wan_names *n)
