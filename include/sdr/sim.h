@@ -32,6 +32,11 @@ struct sdr_sim_link {
 	double corrupt;	       /* share of packets with a flipped bit */
 	const uint64_t *drops; /* exact packets to drop (0 = first), ascending; copied */
 	size_t ndrops;
+	/* A route that flaps: from flap_first_ns on (virtual time), once every flap_every_ns, it
+	 * is longer by flap_delay_ns for flap_for_ns. flap_every_ns 0: never; else longer than
+	 * flap_for_ns, which is not 0. A change of route can reorder. */
+	uint64_t flap_first_ns, flap_every_ns, flap_for_ns, flap_delay_ns;
+	int cut; /* not 0: nothing passes */
 };
 
 /* Makes an empty world; the seed decides all that is random in it. 0 or -ENOMEM. */
@@ -40,7 +45,12 @@ SDR_API int sdr_sim_create(uint64_t seed, struct sdr_sim **out);
 SDR_API void sdr_sim_destroy(struct sdr_sim *sim);
 /* Adds a host; returns its number. */
 SDR_API int sdr_sim_host(struct sdr_sim *sim);
-/* The link from one host to another, one direction, on one channel or SDR_CHANNEL_ANY. */
+/*
+ * The link from one host to another, one direction, on one channel or SDR_CHANNEL_ANY. A second
+ * call changes it from now on; packets in flight keep their fates. 0, -EINVAL (no such host or
+ * channel, values that contradict each other), -ERANGE (a value of 2^62 or more, a burst that no
+ * such loss can have), -ENOMEM.
+ */
 SDR_API int sdr_sim_link_set(struct sdr_sim *sim, int from, int to, uint32_t channel,
 			     const struct sdr_sim_link *link);
 struct sdr_sim_link_info {
@@ -55,6 +65,44 @@ struct sdr_sim_link_info {
 /* What a link has done so far. 0, or -ENOENT where none was set. */
 SDR_API int sdr_sim_link_query(const struct sdr_sim *sim, int from, int to, uint32_t channel,
 			       struct sdr_sim_link_info *info);
+
+#define SDR_SIM_MAX_PATHS 16u
+
+/*
+ * `n` paths from one host to another, one direction, each a link of its own, as behind routers
+ * with several next hops: a hash over protocol, addresses and ports, those that a NAT gives,
+ * decides; so a channel keeps to one path until its address changes. `links` is an array, each
+ * element of the same `size`, read during the call. Channels with a link of their own use that.
+ * 0 .. SDR_SIM_MAX_PATHS; 0: the pair has no paths any more, and the link of SDR_CHANNEL_ANY is
+ * used again. A second call changes them from now on; a path that is cut stays in the hash, and
+ * loses what comes its way. Errors as sdr_sim_link_set(), and -EINVAL: too many paths, elements
+ * of different sizes. On -ENOMEM some may have changed.
+ */
+SDR_API int sdr_sim_paths_set(struct sdr_sim *sim, int from, int to, uint32_t n,
+			      const struct sdr_sim_link *links);
+/* What path number `path`, 0 and up, has done so far. 0, or -ENOENT where there was none. */
+SDR_API int sdr_sim_path_query(const struct sdr_sim *sim, int from, int to, uint32_t path,
+			       struct sdr_sim_link_info *info);
+
+/*
+ * Puts a NAT in front of a host, a new one where there is one already: what the host sends
+ * comes from ports that the NAT chooses, and what is sent to a port that it does not know is
+ * lost. So only the end that connects (SDR_ROLE_ACTIVE) can be behind one. A mapping that was
+ * unused for timeout_ns is forgotten (0: never); all are forgotten every every_ns (0: never).
+ * Connections that the host has already see it as a rebinding. 0, -EINVAL (no such host),
+ * -ENOMEM.
+ */
+SDR_API int sdr_sim_nat_set(struct sdr_sim *sim, int host, uint64_t timeout_ns, uint64_t every_ns);
+/* The NAT forgets its mappings now, as when it reboots. 0, or -ENOENT: the host has none. */
+SDR_API int sdr_sim_nat_rebind(struct sdr_sim *sim, int host);
+struct sdr_sim_nat_info {
+	size_t size;
+	uint64_t rebinds;   /* by sdr_sim_nat_rebind() and every_ns, since it was set */
+	uint64_t lost_pkts; /* that came to a port that it does not know */
+};
+
+/* What a host's NAT has done so far. 0, or -ENOENT: the host has none. */
+SDR_API int sdr_sim_nat_query(const struct sdr_sim *sim, int host, struct sdr_sim_nat_info *info);
 /*
  * Opens a context on a host; `attr` as for sdr_ctx_create(). Of it count listen,
  * max_payload_bytes and sockbuf_bytes: while a link's queue is longer than that, sends

@@ -68,6 +68,9 @@ static int link_attr_fill(const struct sdr_sim_link *in, struct link_attr *out)
 		.corrupt_p = l.corrupt,
 		.drop = l.drops,
 		.n_drop = l.ndrops,
+		.flap = {l.flap_first_ns, l.flap_every_ns, l.flap_for_ns},
+		.flap_delay_ns = l.flap_delay_ns,
+		.cut = l.cut != 0,
 	};
 	if (l.burst_pkts > 1)
 		return link_ge_mean(l.loss, l.burst_pkts, &out->loss);
@@ -84,21 +87,83 @@ int sdr_sim_link_set(struct sdr_sim *sim, int from, int to, uint32_t channel,
 	return err ? err : sim_link_set(sim->sim, from, to, channel, &attr);
 }
 
+static void info_put(const struct link_counters *c, uint64_t queued_bytes,
+		     struct sdr_sim_link_info *info)
+{
+	struct sdr_sim_link_info out = {
+		.size = info->size,
+		.offered_pkts = c->offered_pkts,
+		.delivered_pkts = c->delivered_pkts,
+		.lost_queue_pkts = c->lost_pkts[LINK_LOST_QUEUE],
+		.queued_bytes = queued_bytes,
+	};
+
+	for (int why = LINK_LOST_NOT; why < LINK_LOST_REASONS; why++)
+		out.lost_pkts += why == LINK_LOST_QUEUE ? 0 : c->lost_pkts[why];
+	memcpy(info, &out, u64_min(info->size, sizeof(out)));
+}
+
 int sdr_sim_link_query(const struct sdr_sim *sim, int from, int to, uint32_t channel,
 		       struct sdr_sim_link_info *info)
 {
-	struct sdr_sim_link_info out = {.size = info->size};
 	struct link_counters c;
 	int err = sim_link_counters(sim->sim, from, to, channel, &c);
 
-	if (err)
-		return err;
-	out.offered_pkts = c.offered_pkts;
-	out.delivered_pkts = c.delivered_pkts;
-	out.lost_queue_pkts = c.lost_pkts[LINK_LOST_QUEUE];
-	for (int why = LINK_LOST_NOT; why < LINK_LOST_REASONS; why++)
-		out.lost_pkts += why == LINK_LOST_QUEUE ? 0 : c.lost_pkts[why];
-	out.queued_bytes = sim_link_queued_bytes(sim->sim, from, to, channel);
+	if (!err)
+		info_put(&c, sim_link_queued_bytes(sim->sim, from, to, channel), info);
+	return err;
+}
+
+int sdr_sim_paths_set(struct sdr_sim *sim, int from, int to, uint32_t n,
+		      const struct sdr_sim_link *links)
+{
+	struct link_attr attrs[SDR_SIM_MAX_PATHS];
+	const uint8_t *at = (const uint8_t *)links;
+
+	_Static_assert(SDR_SIM_MAX_PATHS == LINK_MAX_PATHS, "as many as the simulator has");
+	if (n > SDR_SIM_MAX_PATHS || (n && links->size % _Alignof(struct sdr_sim_link)))
+		return -EINVAL;
+	/* A caller's elements may be shorter or longer than ours. */
+	for (uint32_t i = 0; i < n; i++, at += links->size) {
+		const struct sdr_sim_link *link = (const struct sdr_sim_link *)(const void *)at;
+		int err = link->size == links->size ? link_attr_fill(link, &attrs[i]) : -EINVAL;
+
+		if (err)
+			return err;
+	}
+	return sim_paths_set(sim->sim, from, to, n, attrs);
+}
+
+int sdr_sim_path_query(const struct sdr_sim *sim, int from, int to, uint32_t path,
+		       struct sdr_sim_link_info *info)
+{
+	struct link_counters c;
+	int err = sim_path_counters(sim->sim, from, to, path, &c);
+
+	if (!err)
+		info_put(&c, sim_path_queued_bytes(sim->sim, from, to, path), info);
+	return err;
+}
+
+int sdr_sim_nat_set(struct sdr_sim *sim, int host, uint64_t timeout_ns, uint64_t every_ns)
+{
+	return sim_nat_set(sim->sim, host, timeout_ns, every_ns);
+}
+
+int sdr_sim_nat_rebind(struct sdr_sim *sim, int host)
+{
+	return sim_nat_rebind(sim->sim, host);
+}
+
+int sdr_sim_nat_query(const struct sdr_sim *sim, int host, struct sdr_sim_nat_info *info)
+{
+	const struct link_nat *nat = sim_nat(sim->sim, host);
+	struct sdr_sim_nat_info out = {.size = info->size};
+
+	if (!nat)
+		return -ENOENT;
+	out.rebinds = nat->rebinds;
+	out.lost_pkts = nat->forgotten_pkts;
 	memcpy(info, &out, u64_min(info->size, sizeof(out)));
 	return 0;
 }

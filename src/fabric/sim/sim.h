@@ -73,6 +73,8 @@ int sim_paths_set(struct sim *sim, int from, int to, uint32_t n, const struct li
 /* What one path has done so far; -ENOENT where there was none. */
 int sim_path_counters(const struct sim *sim, int from, int to, uint32_t path,
 		      struct link_counters *out);
+/* Bytes in its queue now; 0 where there was none. */
+uint64_t sim_path_queued_bytes(const struct sim *sim, int from, int to, uint32_t path);
 /* The path that a channel's packets take now; -ENOENT: no address, or its pair has no paths. */
 int sim_path_of(const struct fabric_qp *qp, uint32_t channel);
 

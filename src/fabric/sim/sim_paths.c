@@ -75,17 +75,29 @@ int sim_paths_set(struct sim *sim, int from, int to, uint32_t n, const struct li
 	return 0;
 }
 
+static const struct sim_link *path_find(const struct sim *sim, int from, int to, uint32_t path)
+{
+	if (!sim_is_host(sim, from) || !sim_is_host(sim, to) || path >= LINK_MAX_PATHS)
+		return NULL;
+	return sim_link_find(sim, (uint32_t)from, (uint32_t)to, SIM_PATH_KEY + path);
+}
+
 int sim_path_counters(const struct sim *sim, int from, int to, uint32_t path,
 		      struct link_counters *out)
 {
-	const struct sim_link *l = NULL;
+	const struct sim_link *l = path_find(sim, from, to, path);
 
-	if (sim_is_host(sim, from) && sim_is_host(sim, to) && path < LINK_MAX_PATHS)
-		l = sim_link_find(sim, (uint32_t)from, (uint32_t)to, SIM_PATH_KEY + path);
 	if (!l)
 		return -ENOENT;
 	*out = l->link.counters;
 	return 0;
+}
+
+uint64_t sim_path_queued_bytes(const struct sim *sim, int from, int to, uint32_t path)
+{
+	const struct sim_link *l = path_find(sim, from, to, path);
+
+	return l ? link_queued_bytes(&l->link, sim->now_ns) : 0;
 }
 
 int sim_path_of(const struct fabric_qp *fqp, uint32_t channel)

@@ -327,7 +327,11 @@ static void test_marks_arrive(void **state)
 	world_connect(w);
 	bind_to(w, 0);
 	assert_int_equal(post(w, 2, 0, 0, 8), 8 - 7); /* one run */
+	assert_int_equal(sim_path_queued_bytes(w->sim, 0, 1, 0), 8 * 1064);
+	assert_int_equal(sim_path_queued_bytes(w->sim, 0, 1, 1), 0);
+	assert_int_equal(sim_path_queued_bytes(w->sim, 0, 9, 0), 0);
 	sim_advance(w->sim, NS_PER_MS);
+	assert_int_equal(sim_path_queued_bytes(w->sim, 0, 1, 0), 0);
 	assert_int_equal(bits(w, 0), 0xff);
 	assert_int_equal(path_counters(w, 0, 0).marked_pkts,
 			 6); /* 1064 bytes each: from the third */

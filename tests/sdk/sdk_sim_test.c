@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * <sdr/sim.h> as its caller sees it: what it refuses, and what it tells of paths and NATs.
+ * What packets go through is in src/fabric/sim and tests/conn.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <sdr/sim.h>
+#include <string.h>
+
+static const struct sdr_sim_link wire = {.size = sizeof(wire), .delay_ns = 1000};
+
+static struct sdr_sim *world(void)
+{
+	struct sdr_sim *sim;
+
+	assert_int_equal(sdr_sim_create(1, &sim), 0);
+	assert_int_equal(sdr_sim_host(sim), 0);
+	assert_int_equal(sdr_sim_host(sim), 1);
+	return sim;
+}
+
+static int set_one(struct sdr_sim *sim, const struct sdr_sim_link *link)
+{
+	int err = sdr_sim_link_set(sim, 0, 1, SDR_CHANNEL_ANY, link);
+
+	assert_int_equal(sdr_sim_paths_set(sim, 0, 1, 1, link), err);
+	return err;
+}
+
+static void links_that_mean_nothing(void **state)
+{
+	struct sdr_sim *sim = world();
+	struct sdr_sim_link link = wire;
+
+	(void)state;
+	assert_int_equal(set_one(sim, &link), 0);
+	link.loss = 1.5;
+	assert_int_equal(set_one(sim, &link), -EINVAL);
+	link = wire;
+	link.flap_every_ns = 10;
+	assert_int_equal(set_one(sim, &link), -EINVAL);
+	link.flap_for_ns = 10;
+	assert_int_equal(set_one(sim, &link), -EINVAL);
+	link.flap_for_ns = 9;
+	assert_int_equal(set_one(sim, &link), 0);
+	link.flap_every_ns = 0;
+	assert_int_equal(set_one(sim, &link), -EINVAL);
+	link = wire;
+	link.flap_delay_ns = UINT64_C(1) << 62;
+	assert_int_equal(set_one(sim, &link), -ERANGE);
+	sdr_sim_destroy(sim);
+}
+
+/* A caller of an older header: shorter elements, whose end is not read. */
+static void paths_of_an_older_caller(void **state)
+{
+	enum { OLD = offsetof(struct sdr_sim_link, flap_first_ns) };
+	struct sdr_sim_link_info info = {.size = sizeof(info)};
+	_Alignas(struct sdr_sim_link) uint8_t links[3 * OLD];
+	struct sdr_sim *sim = world();
+	struct sdr_sim_link link = wire;
+
+	(void)state;
+	link.size = OLD;
+	for (int i = 0; i < 3; i++)
+		memcpy(links + i * OLD, &link, OLD);
+	assert_int_equal(
+		sdr_sim_paths_set(sim, 0, 1, 3, (const struct sdr_sim_link *)(void *)links), 0);
+	for (uint32_t path = 0; path < 3; path++)
+		assert_int_equal(sdr_sim_path_query(sim, 0, 1, path, &info), 0);
+	assert_int_equal(sdr_sim_path_query(sim, 0, 1, 3, &info), -ENOENT);
+	sdr_sim_destroy(sim);
+}
+
+static void paths_that_are_refused(void **state)
+{
+	struct sdr_sim_link links[SDR_SIM_MAX_PATHS + 1];
+	struct sdr_sim_link_info info = {.size = sizeof(info)};
+	struct sdr_sim *sim = world();
+
+	(void)state;
+	for (uint32_t i = 0; i <= SDR_SIM_MAX_PATHS; i++)
+		links[i] = wire;
+	assert_int_equal(sdr_sim_path_query(sim, 0, 1, 0, &info), -ENOENT);
+	assert_int_equal(sdr_sim_paths_set(sim, 0, 1, SDR_SIM_MAX_PATHS + 1, links), -EINVAL);
+	assert_int_equal(sdr_sim_paths_set(sim, 0, 2, 1, links), -EINVAL);
+	assert_int_equal(sdr_sim_paths_set(sim, -1, 1, 1, links), -EINVAL);
+	links[1].size -= 8;
+	assert_int_equal(sdr_sim_paths_set(sim, 0, 1, 2, links), -EINVAL);
+	links[0].size = links[1].size = sizeof(wire) - 1;
+	assert_int_equal(sdr_sim_paths_set(sim, 0, 1, 2, links), -EINVAL);
+	links[0] = links[1] = wire;
+	links[SDR_SIM_MAX_PATHS - 1].corrupt = -1;
+	assert_int_equal(sdr_sim_paths_set(sim, 0, 1, SDR_SIM_MAX_PATHS, links), -EINVAL);
+	assert_int_equal(sdr_sim_path_query(sim, 0, 1, 0, &info), -ENOENT); /* nothing was set */
+	links[SDR_SIM_MAX_PATHS - 1] = wire;
+	assert_int_equal(sdr_sim_paths_set(sim, 0, 1, SDR_SIM_MAX_PATHS, links), 0);
+	assert_int_equal(sdr_sim_path_query(sim, 0, 1, SDR_SIM_MAX_PATHS - 1, &info), 0);
+	assert_int_equal(sdr_sim_path_query(sim, 0, 1, SDR_SIM_MAX_PATHS, &info), -ENOENT);
+	assert_int_equal(sdr_sim_path_query(sim, 0, 1, UINT32_MAX, &info), -ENOENT);
+	assert_int_equal(sdr_sim_paths_set(sim, 0, 1, 0, NULL), 0);
+	sdr_sim_destroy(sim);
+}
+
+static void nats(void **state)
+{
+	struct sdr_sim_nat_info info = {.size = sizeof(info)};
+	struct {
+		size_t size;
+		uint64_t rebinds;
+	} small = {.size = sizeof(small)};
+	struct sdr_sim *sim = world();
+
+	(void)state;
+	assert_int_equal(sdr_sim_nat_query(sim, 0, &info), -ENOENT);
+	assert_int_equal(sdr_sim_nat_rebind(sim, 0), -ENOENT);
+	assert_int_equal(sdr_sim_nat_set(sim, 2, 0, 0), -EINVAL);
+	assert_int_equal(sdr_sim_nat_set(sim, -1, 0, 0), -EINVAL);
+	assert_int_equal(sdr_sim_nat_set(sim, 0, 0, 0), 0);
+	assert_int_equal(sdr_sim_nat_query(sim, 1, &info), -ENOENT);
+	assert_int_equal(sdr_sim_nat_rebind(sim, 0), 0);
+	assert_int_equal(sdr_sim_nat_rebind(sim, 0), 0);
+	assert_int_equal(sdr_sim_nat_query(sim, 0, &info), 0);
+	assert_int_equal(info.rebinds, 2);
+	assert_int_equal(info.lost_pkts, 0);
+	assert_int_equal(sdr_sim_nat_query(sim, 0, (struct sdr_sim_nat_info *)(void *)&small), 0);
+	assert_int_equal(small.rebinds, 2);
+	assert_int_equal(sdr_sim_nat_set(sim, 0, 5, 7), 0); /* a new one */
+	assert_int_equal(sdr_sim_nat_query(sim, 0, &info), 0);
+	assert_int_equal(info.rebinds, 0);
+	sdr_sim_destroy(sim);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(links_that_mean_nothing),
+		cmocka_unit_test(paths_of_an_older_caller),
+		cmocka_unit_test(paths_that_are_refused),
+		cmocka_unit_test(nats),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
