@@ -39,6 +39,11 @@ class Goodput(unittest.TestCase):
         got = stats.goodput([(0.0, 0), (2.0, 200), (4.0, 10**9)], 2.0)
         self.assertAlmostEqual(got["mean_bps"], 800)
 
+    def test_the_confirmation_of_a_file_is_not_steady(self):
+        got = stats.goodput([(0.0, 0), (4.0, 400)], 5.0, 4.0)
+        self.assertAlmostEqual(got["steady_bps"], 800)
+        self.assertAlmostEqual(got["mean_bps"], 640)
+
     def test_nothing(self):
         self.assertEqual(stats.goodput([], 1.0), {"mean_bps": 0.0, "steady_bps": 0.0})
         self.assertEqual(stats.goodput([(0, 0)], 0), {"mean_bps": 0.0, "steady_bps": 0.0})

@@ -3,7 +3,7 @@
 tuned: TCP at its best."""
 import os
 
-from .contend_net import Tcp
+from .contend_net import Tcp, Udt
 from .contender import PORT, FileContender, missing_programs
 from .grid import MIB, MTU
 from .procs import Failed, await_port, run
@@ -58,9 +58,10 @@ class Srt(FileContender):
         return debian_version("srt-tools", "SRT")
 
     def parameters(self, cell):
-        buf = max(12 * MIB, 4 * cell.bdp_bytes)
+        """As UDT's: it is its descendant."""
+        buf, window = Udt().numbers(cell)
         return {"transtype": "file", "messageapi": 0, "congestion": "file", "mss": MTU,
-                "fc": buf // self.payload, "sndbuf": buf, "rcvbuf": buf, "udp_sndbuf": buf,
+                "fc": window, "sndbuf": buf, "rcvbuf": buf, "udp_sndbuf": buf,
                 "udp_rcvbuf": buf, "linger": 180}
 
     def settings(self, cell):

@@ -163,8 +163,9 @@ class Udt(MsgContender):
         return "UDT 4.11 (libudt)"
 
     def numbers(self, cell):
-        buf = max(12 * MIB, 4 * cell.bdp_bytes)
-        return buf, buf // self.payload
+        """(buffers, window in packets): the window is the path and its queue, as UDT's start goes on
+        until it loses something, and what it loses by a window too large it sends again and again."""
+        return max(4 * MIB, 4 * cell.bdp_bytes), max(64, int(1.9 * cell.bdp_bytes / MTU))
 
     def settings(self, cell):
         buf, window = self.numbers(cell)
@@ -179,15 +180,18 @@ class Udt(MsgContender):
 
 class Kcptun(MsgContender):
     """tcp_msg over loopback to kcptun, kcptun's KCP over the link."""
-    name = "kcptun"
     family = "kcptun"
+    mode, fill = "fast", 1.5
     packages = "kcptun"
     tool = "bench/wan/tcp_msg"
     packet = MTU
     mtu = MTU - 20 - 8           # kcptun's --mtu counts UDP payload
     header = 24 + 8 + 8          # KCP, FEC, smux frame (once a segment at most)
-    data, parity = 10, 3
-    payload = (mtu - header) * data / (data + parity)
+
+    def __init__(self, data, parity):
+        self.data, self.parity = data, parity
+        self.name = "kcptun" if parity else "kcptun-nofec"
+        self.payload = (self.mtu - self.header) * (data / (data + parity) if parity else 1)
 
     def missing(self, build):
         return missing_programs(["kcptun-client", "kcptun-server"], "kcptun") or super().missing(build)
@@ -199,9 +203,10 @@ class Kcptun(MsgContender):
             return run(["kcptun-client", "--version"]).strip()
 
     def words(self, cell):
-        window = max(256, int(1.1 * cell.bdp_bytes / MTU))
+        # Its window is all that holds it back: so much that it fills the path with its parity.
+        window = max(64, int(self.fill * cell.bdp_bytes / MTU * self.payload / (self.mtu - self.header)))
         buf = max(16 * MIB, 4 * cell.bdp_bytes)
-        return {"mode": "fast3", "crypt": "none", "nocomp": True, "mtu": self.mtu,
+        return {"mode": self.mode, "crypt": "none", "nocomp": True, "mtu": self.mtu,
                 "sndwnd": window, "rcvwnd": window * 2, "datashard": self.data,
                 "parityshard": self.parity, "sockbuf": buf, "smuxver": 2, "smuxbuf": buf,
                 "streambuf": buf}

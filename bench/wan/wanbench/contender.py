@@ -23,9 +23,10 @@ PORT = 4800
 @dataclasses.dataclass
 class Stream:
     samples: list      # (seconds since the start, bytes delivered so far), ascending
-    end_s: float       # when sending stopped
+    end_s: float       # when sending stopped, or a file was confirmed
     delivered: int     # in all, also after end_s
     children: list     # whose CPU time is counted
+    whole_s: float = None  # when all of a file was there: what is steady ends then
 
 
 @dataclasses.dataclass
@@ -269,7 +270,8 @@ class FileContender(Contender):
         cut off."""
         size = max(MIB, int(bench.cell.rate_bps / 8 * seconds * 0.9))
         client, servers, samples, end_s = self.transfer(bench, size, 1.5 * seconds, 0.05)
-        return Stream(samples, end_s or samples[-1][0], samples[-1][1], [client, *servers])
+        whole_s = next((t for t, have in samples if have >= size), None)
+        return Stream(samples, end_s or samples[-1][0], samples[-1][1], [client, *servers], whole_s)
 
     def cold(self, bench, size, limit_s):
         client, _, _, end_s = self.transfer(bench, size, limit_s, 0.005)

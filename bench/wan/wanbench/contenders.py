@@ -8,7 +8,7 @@ CONTENDERS = {c.name: c for c in (
     Tcp("bbr", True), Tcp("bbr", True, streams=8), Tcp("bbr", True, initcwnd=64),
     Tcp("cubic", True), Tcp("cubic", True, streams=8),
     Tcp("bbr", False), Tcp("cubic", False),
-    Udt(), Srt(), Kcptun(), Uftp(), Rsync(), Scp())}
+    Udt(), Srt(), Kcptun(10, 3), Kcptun(0, 0), Uftp(), Rsync(), Scp())}
 
 DEFAULT_NAMES = ("sdr-sr-nack", "tcp-bbr-tuned", "tcp-bbr-tuned-x8", "tcp-cubic-tuned", "tcp-bbr",
                  "udt", "srt")

@@ -19,7 +19,7 @@ def goodput(bench, contender):
     stream = contender.goodput(bench, bench.plan.stream_s(bench.cell))
     on_link = bench.link.offered_bytes() - before
     cpu_s = sum(child.cpu_s for child in stream.children)
-    out = {**stats.goodput(stream.samples, stream.end_s), "seconds": stream.end_s,
+    out = {**stats.goodput(stream.samples, stream.end_s, stream.whole_s), "seconds": stream.end_s,
            "delivered_bytes": stream.delivered, "link_bytes": on_link, "cpu_s": cpu_s,
            "samples": thin(stream.samples, 100)}
     if stream.delivered:

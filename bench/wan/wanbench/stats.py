@@ -19,13 +19,15 @@ def bytes_at(samples, t):
     return b0 + (b1 - b0) * (t - t0) / (t1 - t0)
 
 
-def goodput(samples, end_s):
+def goodput(samples, end_s, whole_s=None):
     """{mean_bps, steady_bps}: over the run, from its start to end_s; and over its second half,
-    when the ramp is behind."""
+    when the ramp is behind. Of a file that was there at whole_s and confirmed at end_s the second
+    half ends at whole_s."""
     if end_s <= 0:
         return {"mean_bps": 0.0, "steady_bps": 0.0}
-    half, whole = bytes_at(samples, end_s / 2), bytes_at(samples, end_s)
-    return {"mean_bps": whole * 8 / end_s, "steady_bps": (whole - half) * 8 / (end_s / 2)}
+    until_s = min(whole_s or end_s, end_s)
+    half = bytes_at(samples, until_s) - bytes_at(samples, until_s / 2)
+    return {"mean_bps": bytes_at(samples, end_s) * 8 / end_s, "steady_bps": half * 8 / (until_s / 2)}
 
 
 def limit_bps(cell, payload, packet):
