@@ -236,6 +236,8 @@ struct sdr_connect_attr {
 	const struct sockaddr *peer_addr; /* overrides the address in the info (NULL: that) */
 	uint32_t peer_addr_len;
 	enum sdr_role role; /* both ends must agree: both AUTO, or one ACTIVE, one PASSIVE */
+	uint64_t rtt_ns;    /* the path's round trip as far as known, 0: not. Where it is long,
+			     * a reliable connection measures the path's rate meanwhile */
 };
 /*
  * Starts connecting to the QP that `info` describes; never blocks. One end must

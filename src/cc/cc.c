@@ -61,6 +61,14 @@ void cc_ack(struct cc *cc, const struct cc_sample *s)
 	cc->ops->ack(cc, s);
 }
 
+void cc_hint(struct cc *cc, uint64_t bps, uint64_t now_ns)
+{
+	if (cc->params.max_rate_bps)
+		bps = u64_min(bps, cc->params.max_rate_bps);
+	if (bps)
+		cc->ops->hint(cc, bps, now_ns);
+}
+
 uint64_t cc_window_bytes(const struct cc *cc)
 {
 	return u64_max(cc->ops->window_bytes(cc),

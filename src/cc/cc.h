@@ -92,8 +92,11 @@ enum cc_grow_state {
 
 enum cc_grow_phase {
 	CC_GROW_STARTUP,
+	CC_GROW_JUMP, /* to a part of what packet trains said ... */
+	CC_GROW_LAND, /* ... and, confirmed by what arrives, to all of it */
 	CC_GROW_DRAIN,
-	CC_GROW_UP,	/* hold: a little more, is there any? */
+	CC_GROW_UP,	/* hold: a little more ... */
+	CC_GROW_LOOK,	/* ... did it arrive? */
 	CC_GROW_DOWN,	/* hold: a little less, to drain what UP queued */
 	CC_GROW_CRUISE, /* hold */
 	CC_GROW_PHASES,
@@ -104,9 +107,16 @@ struct cc_round {
 	uint64_t start_ns;
 	uint64_t end_bytes; /* total delivered at which what was sent in it is back */
 	uint64_t delivered_bytes, lost_bytes, ce_bytes, host_drops;
-	uint64_t min_rtt_ns; /* 0: no sample */
-	uint64_t best_bps;   /* best rate sample */
+	uint64_t fate_delivered_bytes, fate_lost_bytes; /* without the round before's last losses */
+	uint64_t min_rtt_ns;				/* 0: no sample */
+	uint64_t best_bps;				/* best rate sample */
 	bool app_limited;
+};
+
+/* What arrived lately, between two pieces of news: exact however lumpy they are. */
+struct cc_recent {
+	uint64_t start_ns, delivered_bytes;
+	uint64_t bps; /* of the last whole stretch; 0: none yet */
 };
 
 /*
@@ -125,9 +135,17 @@ struct cc_grow {
 	uint64_t reprobe_end_ns; /* a small window until then; 0: not now */
 	uint64_t reprobe_min_ns;
 	uint64_t news_ns, gap_ns; /* the last news, and how long we were without */
-	uint64_t phase_bps;	  /* the estimate when the phase began */
-	uint32_t phase_rounds;	  /* so far */
-	uint32_t full_rounds;	  /* startup: rounds in a row without growth */
+	uint64_t last_rtt_ns[3];  /* samples, round robin */
+	uint32_t last_rtt_turn;
+	uint64_t queue_ns; /* in the round before: its least RTT above the path's */
+	struct cc_recent recent;
+	uint64_t hint_bps;	/* what packet trains said; 0: nothing */
+	uint64_t phase_ns;	/* when the phase began */
+	uint64_t phase_news_ns; /* JUMP, LAND: the first news of what was sent in it */
+	double up_gain, down_gain;
+	uint64_t phase_bps;    /* the estimate when the phase began */
+	uint32_t phase_rounds; /* so far */
+	uint32_t full_rounds;  /* startup: rounds in a row without growth */
 	uint64_t full_bps;
 	uint32_t queue_rounds, last_queue_rounds; /* in a row with a standing queue */
 	uint32_t slow_rounds;			  /* in a row well below the estimate */
@@ -145,6 +163,7 @@ struct cc_ops {
 	const char *name;
 	void (*init)(struct cc *cc);
 	void (*ack)(struct cc *cc, const struct cc_sample *s);
+	void (*hint)(struct cc *cc, uint64_t bps, uint64_t now_ns);
 	uint64_t (*window_bytes)(const struct cc *cc);
 	uint64_t (*pacing_bps)(const struct cc *cc);
 	uint64_t (*bottleneck_bps)(const struct cc *cc); /* what it believes; 0 = nothing yet */
@@ -164,6 +183,11 @@ struct cc {
 /* 0; -EINVAL: unknown name (tell the person CC_ALLOWED), fixed without a rate, payload 0. */
 int cc_init(struct cc *cc, const char *name, const struct cc_params *params);
 void cc_ack(struct cc *cc, const struct cc_sample *s);
+/*
+ * Packet trains say that the path carries bps, in the owner's bytes. Only heeded before a
+ * rate was found: a start near it saves the doublings, and is checked by what arrives.
+ */
+void cc_hint(struct cc *cc, uint64_t bps, uint64_t now_ns);
 /* At least two packets. */
 uint64_t cc_window_bytes(const struct cc *cc);
 uint64_t cc_pacing_bps(const struct cc *cc);

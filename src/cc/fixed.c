@@ -23,6 +23,13 @@ static void fixed_ack(struct cc *cc, const struct cc_sample *s)
 	f->min_rtt_ns = f->min_rtt_ns ? u64_min(f->min_rtt_ns, s->rtt_ns) : s->rtt_ns;
 }
 
+static void fixed_hint(struct cc *cc, uint64_t bps, uint64_t now_ns)
+{
+	(void)cc; /* a person knows better */
+	(void)bps;
+	(void)now_ns;
+}
+
 static uint64_t fixed_window(const struct cc *cc)
 {
 	const struct cc_fixed *f = &cc->u.fixed;
@@ -48,6 +55,7 @@ const struct cc_ops cc_fixed_ops = {
 	.name = "fixed",
 	.init = fixed_init,
 	.ack = fixed_ack,
+	.hint = fixed_hint,
 	.window_bytes = fixed_window,
 	.pacing_bps = fixed_pacing,
 	.bottleneck_bps = fixed_pacing,

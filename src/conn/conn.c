@@ -339,6 +339,7 @@ static void service_open(struct sdr_conn *conn, uint64_t now)
 	if (!conn_is_open(conn))
 		return;
 	recv_service(conn, now);
+	hint_service(conn, now);
 	ops_deadlines(conn, now);
 	send_service(conn, now);
 	ack_service(conn, now);
@@ -365,6 +366,8 @@ void conn_service(struct sdr_conn *conn, uint64_t now)
 	if (conn->state == CONN_CONNECTING ||
 	    (conn->state == CONN_NEW && !conn->by_app && conn->connect_deadline_ns <= now))
 		service_connecting(conn, now);
+	if (conn->state == CONN_CONNECTING)
+		hint_service(conn, now);
 	if (conn_is_open(conn))
 		service_open(conn, now);
 	else if (conn->state == CONN_CLOSED)
@@ -381,11 +384,12 @@ void conn_schedule(struct sdr_conn *conn, uint64_t now)
 	uint64_t at = UINT64_MAX;
 
 	if (conn->state == CONN_CONNECTING || (conn->state == CONN_NEW && !conn->by_app)) {
-		at = conn->connect_deadline_ns;
+		at = u64_min(conn->connect_deadline_ns, hint_deadline(conn));
 	} else if (conn->state == CONN_FAILED && conn->incoming) {
 		at = now;
 	} else if (conn_is_open(conn)) {
 		at = u64_min(send_deadline(conn), ack_deadline(conn, now));
+		at = u64_min(at, hint_deadline(conn));
 		at = u64_min(at, u64_min(alive_deadline(conn, now), close_deadline(conn)));
 		if (node)
 			at = u64_min(at, node->key);
@@ -436,6 +440,10 @@ int sdr_conn_blob_set(struct sdr_conn *conn, const void *blob, size_t len,
 		conn->connect_deadline_ns =
 			sdr_now_ns(conn->net->ctx) + conn->attr.connect_timeout_ns;
 		err = conn_connect_qp(conn, blob, len, attr);
+		if (!err && attr &&
+		    attr->size >= offsetof(struct sdr_connect_attr, rtt_ns) + sizeof(attr->rtt_ns))
+			hint_start(conn, attr->rtt_ns, sdr_now_ns(conn->net->ctx));
+		conn_schedule(conn, sdr_now_ns(conn->net->ctx));
 	}
 	net_unlock(conn->net);
 	return err;

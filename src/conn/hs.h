@@ -47,6 +47,7 @@ struct hs {
 	int fd;
 	bool listed;
 	uint64_t deadline_ns;
+	uint64_t dial_ns, rtt_ns; /* client: when SYN left, and how long until it was answered */
 	struct resolve_addrs addrs;
 	uint32_t addr_at;
 	int last_error; /* of the addresses that were tried */

@@ -51,6 +51,7 @@ void client_dial_next(struct hs *hs, uint64_t now)
 		}
 		hs_options(hs->fd);
 		hs->state = HS_DIAL;
+		hs->dial_ns = now;
 		/* The others get their share of the time. */
 		hs->deadline_ns = left ? now + time / (left + 1) : UINT64_MAX;
 		if (connect(hs->fd, (const struct sockaddr *)addr,
@@ -92,6 +93,7 @@ void client_dialled(struct hs *hs, uint64_t now)
 		return;
 	}
 	hs->state = HS_HELLO;
+	hs->rtt_ns = u64_sub_floor(now, hs->dial_ns);
 	hs->deadline_ns = UINT64_MAX; /* the connection's own */
 	hs_payload_limit(hs, hs->conn);
 	err = hello_send(hs);
@@ -122,6 +124,7 @@ void client_on_hello(struct hs *hs, const uint8_t *body, size_t len)
 		client_fail(hs, err, text);
 		return;
 	}
+	hint_start(hs->conn, hs->rtt_ns, sdr_now_ns(hs->net->ctx));
 	hs->state = HS_WATCH;
 	hs_unlist(hs);
 }

@@ -8,6 +8,7 @@
  *   queue.c      the completion queue and the event queue
  *   conn.c       connections: life cycle and the one function that changes state
  *   op.c         operations: posting, testing, cancelling, deadlines
+ *   hint.c       packet trains, and the rate that they hint at
  *   send.c       writes: grants, what rel/ says to send, window and pacing, endings
  *   recv.c       receives: bits to rel/, completion
  *   ack.c        ACKs out and in, samples to cc/
@@ -137,6 +138,7 @@ struct conn_channel {
 	uint64_t tokens_ns;
 	double pkt_bytes; /* running mean of what a packet costs */
 	bool up;
+	uint32_t trains_seen;		 /* answers that were looked at */
 	bool rtt_given;			 /* rel/ knows the round trip of its PING */
 	bool suspect;			 /* sent to for RTOs without an answer, others had some */
 	uint64_t waiting_since_ns;	 /* oldest send after which nothing was heard; 0: none */
@@ -177,6 +179,9 @@ struct sdr_conn {
 	struct hs *hs;		      /* the handshake's TCP connection, NULL: none or gone */
 	char target[CONN_TARGET_LEN]; /* host:port as the application named it, or the peer's */
 	uint64_t connect_deadline_ns;
+	bool trains_wanted, trains_begun, trains_done; /* hint.c */
+	uint32_t trains_left;
+	uint64_t train_at_ns, train_rtt_ns;
 	uint64_t next_ns; /* when a service was asked for */
 
 	struct op_pool *pool;
@@ -303,11 +308,20 @@ void ops_deadlines(struct sdr_conn *conn, uint64_t now);
 /* send.c */
 int send_setup(struct sdr_conn *conn);
 void send_cc_setup(struct sdr_conn *conn);
+/* The channel's first round trip is known, and nothing was sent on it. */
+void send_cc_fresh(struct sdr_conn *conn, uint32_t c);
 void send_service(struct sdr_conn *conn, uint64_t now);
 void send_pump(struct sdr_conn *conn, uint64_t now);
 void send_open_granted(struct sdr_conn *conn);
 uint64_t send_deadline(const struct sdr_conn *conn);
 void send_give_up(struct sdr_op *op, int status);
+
+/* hint.c */
+/* The path is known to be long: trains go out as soon as the QP lets them. */
+void hint_start(struct sdr_conn *conn, uint64_t rtt_ns, uint64_t now);
+void hint_on_write(struct sdr_conn *conn, uint64_t length);
+void hint_service(struct sdr_conn *conn, uint64_t now);
+uint64_t hint_deadline(const struct sdr_conn *conn);
 
 /* recv.c */
 int recv_setup(struct sdr_conn *conn);

@@ -284,6 +284,7 @@ static int post(struct sdr_conn *conn, const struct sdr_op_wr *in, bool is_recv,
 		*out = op;
 	if (!is_recv) {
 		/* Granted already? Then it leaves in this call. */
+		hint_on_write(conn, wr.length);
 		send_open_granted(conn);
 		send_pump(conn, now);
 	}

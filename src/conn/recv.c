@@ -39,6 +39,8 @@ void recv_facts(struct sdr_conn *conn, uint64_t now)
 		if (facts.pongs_received && !conn->ch[c].rtt_given) {
 			conn->ch[c].rtt_given = true;
 			rel_tx_rtt_sample(&conn->tx, c, facts.rtt_ns, now);
+			if (!conn->tx.ch[c].sent_any)
+				send_cc_fresh(conn, c);
 		}
 		arrived += out->received + out->duplicates;
 		drops += facts.host_drops;

@@ -23,25 +23,34 @@ static uint32_t channels_live(const struct sdr_conn *conn)
 	return n ? n : conn->channels;
 }
 
-/* The congestion control of each channel; a given rate is shared by those that work. */
-void send_cc_setup(struct sdr_conn *conn)
+static void channel_cc_setup(struct sdr_conn *conn, uint32_t c)
 {
+	struct conn_channel *ch = &conn->ch[c];
 	uint64_t rate = conn->attr.rate_bps;
 	struct cc_params params = {
 		.payload_bytes = conn->qi.payload_bytes ? conn->qi.payload_bytes : 1024,
 		.rtt_ns = conn_rtt_ns(conn),
 	};
 
-	for (uint32_t c = 0; c < conn->channels; c++) {
-		struct conn_channel *ch = &conn->ch[c];
+	params.rate_bps = rate / (ch->suspect ? conn->channels : channels_live(conn));
+	if (rate && !params.rate_bps)
+		params.rate_bps = 1;
+	(void)cc_init(&ch->cc, rate ? "fixed" : "grow", &params);
+	if (ch->pkt_bytes <= 0)
+		ch->pkt_bytes = params.payload_bytes;
+}
 
-		params.rate_bps = rate / (ch->suspect ? conn->channels : channels_live(conn));
-		if (rate && !params.rate_bps)
-			params.rate_bps = 1;
-		(void)cc_init(&ch->cc, rate ? "fixed" : "grow", &params);
-		if (ch->pkt_bytes <= 0)
-			ch->pkt_bytes = params.payload_bytes;
-	}
+/* The congestion control of each channel; a given rate is shared by those that work. */
+void send_cc_setup(struct sdr_conn *conn)
+{
+	for (uint32_t c = 0; c < conn->channels; c++)
+		channel_cc_setup(conn, c);
+}
+
+void send_cc_fresh(struct sdr_conn *conn, uint32_t c)
+{
+	if (!conn->ch[c].trains_seen)
+		channel_cc_setup(conn, c);
 }
 
 int send_setup(struct sdr_conn *conn)

@@ -268,6 +268,7 @@ void grant_on_cts(struct sdr_qp *qp, const uint8_t *body, size_t len, uint64_t n
 		return;
 	}
 	merge_done(qp, &cts);
+	tx_advance_base(qp); /* grants of the same message take the places of what has ended */
 	for (uint32_t i = 0; i < cts.n; i++) {
 		uint32_t n = cts.first + i;
 

@@ -110,8 +110,11 @@ static int flow_open(struct wan *w, struct flow *f)
 
 static int flow_connect(struct wan *w, struct flow *f, int end)
 {
-	struct sdr_connect_attr attr = {.size = sizeof(attr),
-					.role = end ? SDR_ROLE_PASSIVE : SDR_ROLE_ACTIVE};
+	struct sdr_connect_attr attr = {
+		.size = sizeof(attr),
+		.role = end ? SDR_ROLE_PASSIVE : SDR_ROLE_ACTIVE,
+		.rtt_ns = w->c->rtt_ns, /* as TCP would have told */
+	};
 	uint8_t blob[SDR_MAX_INFO_BYTES];
 	int len;
 
@@ -122,6 +125,9 @@ static int flow_connect(struct wan *w, struct flow *f, int end)
 			return err;
 	}
 	len = sdr_conn_blob_get(f->conn[1 - end], blob, sizeof(blob));
+	/* The offered features are in bytes 20 to 27 (wire/blob.h). */
+	if (len > 28 && w->c->old_peer)
+		memset(blob + 20, 0, 8);
 	f->connected[end] = true;
 	return len < 0 ? len : sdr_conn_blob_set(f->conn[end], blob, (size_t)len, &attr);
 }

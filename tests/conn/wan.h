@@ -32,6 +32,7 @@ struct wan_config {
 	unsigned int flows;	 /* 0: 1 */
 	uint64_t stagger_ns;	 /* between the flows' starts */
 	uint64_t limit_ns;	 /* give up; 0: 10 min of virtual time */
+	bool old_peer;		 /* the other end knows no packet trains */
 	uint64_t fixed_bps;	 /* --rate; 0: found */
 	uint64_t grain_ns;	 /* the hosts look no oftener than this; 0: at each packet */
 	uint64_t trace_ns;	 /* a line of state each so often; 0: none */

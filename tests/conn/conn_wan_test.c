@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Long, lossy links, in virtual time, as scenarios that are data: what part of the link a
+ * stream must use, and what it may send in vain. Time is virtual, so these are facts about the
+ * protocol, not about this machine; a protocol that becomes slower fails.
+ */
+#include "pair.h"
+#include "wan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MIB UINT64_C(1048576)
+#define GBIT UINT64_C(1000000000)
+#define MBIT UINT64_C(1000000)
+
+#define FOR_SEEDS(seed, n) \
+	for (uint64_t first_ = seed_first(1), seed = first_; seed < first_ + seed_count(n); seed++)
+
+static void run(const struct wan_config *c, struct wan_result *r)
+{
+	seed_replay("conn_wan_test", c->seed);
+	assert_int_equal(wan_run(c, r), 0);
+	assert_false(r->gave_up);
+}
+
+static double part(uint64_t some, uint64_t all)
+{
+	return all ? (double)some / (double)all : 0;
+}
+
+/* ---- streams ---- */
+
+struct stream {
+	uint64_t rate_bps, rtt_ns;
+	double loss, burst_pkts, ack_loss, queue_bdp;
+	uint64_t size;
+	unsigned int depth;
+};
+
+static const struct stream streams[] = {
+	{GBIT, 100 * MS, 0, 1, 0, 1, MIB, 128},
+	{GBIT, 100 * MS, 0.0001, 1, 0, 0.25, MIB, 128},
+	{GBIT, 100 * MS, 0.001, 8, 0, 1, MIB, 128},
+	{GBIT, 100 * MS, 0.01, 1, 0, 1, MIB, 128},
+	{GBIT, 100 * MS, 0.01, 8, 0.01, 0.25, MIB, 128},
+	{GBIT, 100 * MS, 0.05, 1, 0.05, 1, MIB, 128},
+	{GBIT, 100 * MS, 0.05, 8, 0, 1, MIB, 128},
+	{GBIT, 100 * MS, 0.1, 1, 0, 1, MIB, 128},
+	{GBIT, 100 * MS, 0.1, 8, 0.1, 1, MIB, 128},
+	{GBIT, 100 * MS, 0, 1, 0, 1, MIB / 16, 512}, /* grants and endings in step */
+	{GBIT, 10 * MS, 0.01, 1, 0, 1, MIB / 16, 128},
+	{GBIT, 10 * MS, 0.05, 8, 0, 1, MIB, 128},
+	{GBIT, 25 * MS, 0.05, 8, 0.05, 1, MIB, 128},
+	{GBIT, 200 * MS, 0.01, 1, 0, 1, MIB, 128},
+	{GBIT, 200 * MS, 0.1, 8, 0, 1, MIB, 128},
+	{100 * MBIT, 100 * MS, 0.01, 8, 0, 1, MIB, 128},
+	{100 * MBIT, 100 * MS, 0.1, 1, 0, 1, MIB / 16, 128},
+	{10 * GBIT, 10 * MS, 0.01, 1, 0.01, 1, MIB, 128},
+};
+
+static void stream_check(const struct stream *s, uint64_t seed)
+{
+	struct wan_config c = {.seed = seed,
+			       .rate_bps = s->rate_bps,
+			       .rtt_ns = s->rtt_ns,
+			       .loss = s->loss,
+			       .burst_pkts = s->burst_pkts,
+			       .ack_loss = s->ack_loss,
+			       .queue_bdp = s->queue_bdp,
+			       .size = s->size,
+			       .depth = s->depth,
+			       .skip_ns = 15 * s->rtt_ns,
+			       .duration_ns = 20 * s->rtt_ns};
+	const struct wan_flow_result *f;
+	struct wan_result r;
+	double share, resent, needless;
+
+	/* Long enough for the mean of bursts to be near what they are set to. */
+	if (c.burst_pkts > 1 && c.duration_ns < 2 * SEC)
+		c.duration_ns = 2 * SEC;
+	run(&c, &r);
+	f = &r.flow[0];
+	share = r.goodput_bps / wan_share_bps(&c);
+	resent = part(f->resent_pkts, f->tx_pkts);
+	needless = part(f->duplicate_pkts, f->tx_pkts);
+	printf("%5.0f Mbit %5.0f ms loss %-6g burst %g acks %-5g queue %-4g: %6.2f %%, resent "
+	       "%5.2f %%, needless %.3f %%, queue %6.2f ms\n",
+	       (double)c.rate_bps / 1e6, (double)c.rtt_ns / 1e6, c.loss, c.burst_pkts, c.ack_loss,
+	       c.queue_bdp, 100 * share, 100 * resent, 100 * needless, r.mean_queue_ns / 1e6);
+	/* What a run loses varies around the mean, most where losses come in bursts. */
+	assert_true(share >= 0.97);
+	assert_true(resent <= 1.15 * c.loss + 0.005);
+	assert_true(needless <= 0.001);
+	assert_true(r.mean_queue_ns <= 0.25 * (double)c.rtt_ns);
+}
+
+static void streams_fill_the_link(void **state)
+{
+	(void)state;
+	FOR_SEEDS(seed, 2)
+	{
+		for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++)
+			stream_check(&streams[i], seed);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(streams_fill_the_link),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
