@@ -31,7 +31,7 @@
  * to wake it for a frame costs the end that sent it more than the frame does. So late may
  * a frame be in or out, but never by more than a part of the link's delay.
  */
-#define REST_NS (50 * NS_PER_US)
+#define REST_NS (100 * NS_PER_US)
 #define REST_PART 20
 
 static uint64_t clock_ns(void)
