@@ -136,6 +136,20 @@ static void set_nat(struct wan_line *line, uint64_t now_ns, const struct wan_con
 				    : now_ns + config->nat_every_ns;
 }
 
+/* Channels of paths that have gone fill no slabs. The one that frames are read into may be
+ * handed out: wan_line_buffer() leaves it. */
+static void close_slabs(struct wan_line *line)
+{
+	for (uint32_t c = 2 * line->config.n_paths; c < LINE_CHANNELS; c++) {
+		struct channel *ch = &line->channel[c];
+
+		slab_close(&line->memory, &ch->fill);
+		if (ch != line->reading)
+			slab_close(&line->memory, &ch->read);
+	}
+	(void)line_memory_room(&line->memory, 0);
+}
+
 int wan_line_set(struct wan_line *line, uint64_t now_ns, const struct wan_config *config)
 {
 	uint64_t seed = line->config.seed;
@@ -152,6 +166,7 @@ int wan_line_set(struct wan_line *line, uint64_t now_ns, const struct wan_config
 				   &line->config.path[c % 2][c / 2].attr);
 		SDR_ASSERT(rc == 0); /* checked above */
 	}
+	close_slabs(line);
 	return 0;
 }
 
@@ -183,14 +198,11 @@ void wan_line_stat(const struct wan_line *line, enum wan_end from, uint32_t path
 
 void wan_line_counters(const struct wan_line *line, struct wan_line_counters *out)
 {
-	uint64_t heap_bytes;
-
 	*out = line->counters;
 	out->nat_rebinds = line->nat.rebinds;
 	out->nat_lost_pkts = line->nat_lost_pkts;
-	heap_bytes = line->late.cap * sizeof(*line->late.slot);
-	out->memory_bytes = line_memory_bytes(&line->memory) + heap_bytes;
-	out->memory_peak_bytes = line->memory.peak_bytes + heap_bytes; /* it never shrinks */
+	out->memory_bytes = line_memory_bytes(&line->memory);
+	out->memory_peak_bytes = line->memory.peak_bytes;
 }
 
 struct sums {

@@ -14,7 +14,7 @@
  * in them is gone, which works because pieces come and go in almost the same order. Each channel
  * fills slabs of its own, since another one's delay may be far longer. Frames are read straight
  * into a slab of the channel that read last: if the next frame is of the same channel
- * and stays whole, it stays where it is.
+ * and stays whole, it stays where it is. Channels of paths that have gone fill none.
  */
 #ifndef SDR_TOOL_WAN_LINE_INT_H
 #define SDR_TOOL_WAN_LINE_INT_H
@@ -60,6 +60,7 @@ struct line_memory {
 	struct slab *free;
 	uint64_t limit_bytes; /* 0: none */
 	uint64_t n_used, n_free, peak_bytes;
+	uint64_t heap_bytes; /* of the heap of pieces, which never shrinks */
 };
 
 struct channel {
@@ -126,6 +127,10 @@ struct piece *piece_room(struct line_memory *m, struct slab **slab, uint32_t len
 void piece_take(struct piece *piece, struct slab *slab, uint32_t len);
 void piece_free(struct line_memory *m, struct piece *piece);
 void slab_close(struct line_memory *m, struct slab **slab);
+/* Gives spare slabs back until so many bytes more are within the limit; false: too few. */
+bool line_memory_room(struct line_memory *m, uint64_t bytes);
+/* What the heap takes now. */
+void line_memory_heap(struct line_memory *m, uint64_t bytes);
 
 /* line_queue.c */
 /* False: no memory; the piece is still the caller's. late: known to be out of order. */

@@ -13,7 +13,27 @@
 
 uint64_t line_memory_bytes(const struct line_memory *m)
 {
-	return (m->n_used + m->n_free) * SLAB_BYTES;
+	return (m->n_used + m->n_free) * SLAB_BYTES + m->heap_bytes;
+}
+
+bool line_memory_room(struct line_memory *m, uint64_t bytes)
+{
+	while (m->limit_bytes && line_memory_bytes(m) + bytes > m->limit_bytes) {
+		struct slab *spare = m->free;
+
+		if (!spare)
+			return false;
+		m->free = spare->next;
+		m->n_free--;
+		alloc_free(m->alloc, spare);
+	}
+	return true;
+}
+
+void line_memory_heap(struct line_memory *m, uint64_t bytes)
+{
+	m->heap_bytes = bytes;
+	m->peak_bytes = u64_max(m->peak_bytes, line_memory_bytes(m));
 }
 
 static uint8_t *slab_room(struct slab *slab)
@@ -29,7 +49,7 @@ static struct slab *slab_new(struct line_memory *m)
 		m->free = slab->next;
 		m->n_free--;
 	} else {
-		if (m->limit_bytes && line_memory_bytes(m) + SLAB_BYTES > m->limit_bytes)
+		if (!line_memory_room(m, SLAB_BYTES))
 			return NULL;
 		slab = alloc_zeroed(m->alloc, SLAB_BYTES);
 		if (!slab)

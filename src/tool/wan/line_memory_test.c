@@ -60,6 +60,92 @@ static void test_memory_limit(void **state)
 	assert_int_equal(wan_line_create(rig_config, 0, &sdr_alloc_system, &line), -ERANGE);
 }
 
+/* Both directions, small and large, until nothing is in flight. */
+static void use_all_paths(struct wan_line *line, uint64_t *now_ns, uint32_t frames)
+{
+	struct wan_frame f;
+
+	for (uint32_t i = 0; i < frames; i++) {
+		struct twin_spec spec = rig_tcp(44, i);
+
+		spec.sport = (uint16_t)(1 + i % 200);
+		for (int from = 0; from < 2; from++)
+			rig_offer(line, (enum wan_end)from, *now_ns, &spec);
+		*now_ns += 10 * NS_PER_MS;
+		while (wan_line_take(line, *now_ns, &f))
+			;
+	}
+	wan_line_check(line);
+}
+
+/* Paths that have gone keep no memory: with little of it, the others go on. */
+static void test_gone_paths_give_memory_back(void **state)
+{
+	const uint64_t limit = 8 << 20;
+	struct wan_line *line;
+	uint64_t now = 0;
+
+	(void)state;
+	rig_fresh(LINK_MAX_PATHS);
+	for (uint32_t path = 0; path < LINK_MAX_PATHS; path++) {
+		rig_both(path, 0, 20 * NS_PER_MS);
+		for (int from = 0; from < 2; from++)
+			rig_config->path[from][path].attr.loss = link_ge_iid(0.02);
+	}
+	rig_config->memory_bytes = WAN_MEMORY_MIN(LINK_MAX_PATHS);
+	line = rig_make();
+	for (int round = 0; round < 3; round++) {
+		rig_config->n_paths = LINK_MAX_PATHS;
+		rig_config->memory_bytes = WAN_MEMORY_MIN(LINK_MAX_PATHS);
+		assert_int_equal(wan_line_set(line, now, rig_config), 0);
+		use_all_paths(line, &now, 200);
+		/* A buffer that is handed out stays good. */
+		if (round == 1)
+			assert_non_null(wan_line_buffer(line));
+		rig_config->n_paths = 1;
+		rig_config->memory_bytes = limit;
+		assert_int_equal(wan_line_set(line, now, rig_config), 0);
+		use_all_paths(line, &now, 50);
+		assert_int_equal(rig_counters(line).no_memory_frames, 0);
+		assert_true(rig_counters(line).memory_bytes <= limit);
+	}
+	wan_line_destroy(line);
+}
+
+/* What keeps pieces that overtake in order is memory too. */
+static void test_limit_counts_all(void **state)
+{
+	const uint64_t limit = 16 << 20;
+	const struct twin_spec spec = rig_udp(1, 1, 2);
+	struct wan_line_counters c;
+	struct wan_line *line;
+	struct wan_frame f;
+	uint64_t now = 0;
+
+	(void)state;
+	rig_fresh(1);
+	rig_both(0, 0, SECOND);
+	rig_config->path[0][0].attr.jitter_ns = SECOND;
+	rig_config->path[0][0].attr.jitter_reorders = true;
+	rig_config->memory_bytes = limit;
+	line = rig_make();
+	do {
+		rig_offer(line, WAN_A, now++, &spec);
+		c = rig_counters(line);
+		assert_true(c.memory_bytes <= limit);
+	} while (!c.no_memory_frames && wan_line_buffer(line));
+	assert_true(rig_stat(line, WAN_A, 0).in_flight_pkts > 100000);
+	assert_true(c.memory_bytes > limit - limit / 4);
+	assert_true(c.memory_peak_bytes >= c.memory_bytes && c.memory_peak_bytes <= limit);
+	wan_line_check(line);
+	while (wan_line_take(line, 3 * SECOND, &f))
+		;
+	assert_int_equal(rig_stat(line, WAN_A, 0).in_flight_pkts, 0);
+	rig_offer(line, WAN_A, 3 * SECOND, &spec);
+	assert_int_equal(rig_stat(line, WAN_A, 0).in_flight_pkts, 1);
+	wan_line_destroy(line);
+}
+
 static uint64_t payload_sum(const void *bytes, size_t len)
 {
 	const uint8_t *at = (const uint8_t *)bytes + WAN_VNET_BYTES + 40;
@@ -178,6 +264,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_memory_limit),
+		cmocka_unit_test(test_gone_paths_give_memory_back),
+		cmocka_unit_test(test_limit_counts_all),
 		cmocka_unit_test(test_contents_survive),
 		cmocka_unit_test(test_failing_allocations),
 	};

@@ -175,6 +175,34 @@ static void test_nat_looks_at_arrival(void **state)
 	wan_line_destroy(line);
 }
 
+/* "ping -e 0": what has no port has no mapping, there and back. */
+static void test_nat_passes_port_0(void **state)
+{
+	const struct twin_spec spec = {.payload_bytes = 40, .csum = TWIN_FULL};
+	struct wan_line *line;
+	struct wan_frame f;
+
+	(void)state;
+	rig_fresh(1);
+	rig_config->nat = true;
+	line = rig_make();
+	for (int from = 0; from < 2; from++) {
+		uint8_t *buffer = wan_line_buffer(line), *icmp = buffer + WAN_VNET_BYTES + 20;
+		size_t len = twin_build(&spec, buffer);
+
+		buffer[WAN_VNET_BYTES + 9] = 1;
+		icmp[0] = from == WAN_A ? 8 : 0; /* echo and its reply */
+		memset(icmp + 4, 0, 2);
+		wan_line_offer(line, (enum wan_end)from, 0, len);
+		assert_true(wan_line_take(line, 0, &f));
+		assert_int_equal(f.to, 1 - from);
+		icmp = (uint8_t *)(uintptr_t)f.bytes + WAN_VNET_BYTES + 20;
+		assert_int_equal(get_be16(icmp + 4), 0);
+	}
+	assert_int_equal(rig_counters(line).nat_lost_pkts, 0);
+	wan_line_destroy(line);
+}
+
 /* The sender behind the NAT knows the packet that the error quotes. */
 static void test_nat_and_icmp_errors(void **state)
 {
@@ -208,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_too_large_but_the_last),
 		cmocka_unit_test(test_nat),
 		cmocka_unit_test(test_nat_looks_at_arrival),
+		cmocka_unit_test(test_nat_passes_port_0),
 		cmocka_unit_test(test_nat_and_icmp_errors),
 	};
 

@@ -32,8 +32,13 @@ struct offer {
 
 void *wan_line_buffer(struct wan_line *line)
 {
-	if (!line->buffer)
+	if (!line->buffer) {
+		if (line->reading >= line->channel + 2 * line->config.n_paths) {
+			slab_close(&line->memory, &line->reading->read); /* its path has gone */
+			line->reading = &line->channel[0];
+		}
 		line->buffer = piece_room(&line->memory, &line->reading->read, WAN_FRAME_MAX);
+	}
 	return line->buffer ? piece_frame(line->buffer) : NULL;
 }
 
@@ -49,14 +54,14 @@ bool line_translate(struct wan_line *line, uint64_t now_ns, void *frame, size_t 
 	struct wan_port port;
 	uint16_t other;
 
-	if (!wan_packet_port(frame, len, p, from_inside, &port))
-		return true;
+	if (!wan_packet_port(frame, len, p, from_inside, &port) || port.value == 0)
+		return true; /* nothing to map, or port 0, which is not mapped */
 	/* A quoted port from inside was given in an earlier packet; it is no new flow, but for a
 	 * NAT that forgot it, it is as good as one. */
 	other = from_inside ? link_nat_out(&line->nat, now_ns, port.proto, port.value)
 			    : link_nat_in(&line->nat, now_ns, port.proto, port.value);
 	if (!other)
-		return from_inside; /* port 0 is not mapped */
+		return false;
 	wan_packet_set_port(frame, p, &port, other);
 	return true;
 }

@@ -13,13 +13,27 @@ static bool before(const struct piece *a, const struct piece *b)
 	return a->due.key < b->due.key || (a->due.key == b->due.key && a->due.tie < b->due.tie);
 }
 
+/* Into the heap, which doubles when it is full. */
+static bool push_late(struct wan_line *line, struct piece *piece, uint64_t due_ns, uint64_t tie)
+{
+	struct heap *late = &line->late;
+
+	if (late->n == late->cap &&
+	    !line_memory_room(&line->memory, late->cap * sizeof(*late->slot)))
+		return false;
+	if (heap_set(late, &piece->due, due_ns, tie))
+		return false;
+	line_memory_heap(&line->memory, late->cap * sizeof(*late->slot));
+	return true;
+}
+
 bool line_push(struct wan_line *line, struct piece *piece, uint64_t due_ns, bool late)
 {
 	struct channel *ch = &line->channel[piece->channel];
 	uint64_t tie = line->n_pieces++;
 
 	if (late || (ch->tail && due_ns < ch->tail->due.key)) {
-		if (heap_set(&line->late, &piece->due, due_ns, tie))
+		if (!push_late(line, piece, due_ns, tie))
 			return false;
 	} else {
 		piece->due.key = due_ns;
