@@ -65,6 +65,7 @@ static bool read_ipv4(const uint8_t *ip, size_t avail, struct packet_ip *out)
 		.fragment = (fragment & 0x3fff) != 0,
 		.headless = (fragment & 0x1fff) != 0,
 	};
+	out->flow_proto = out->proto;
 	return out->header_bytes >= IPV4_BYTES && out->header_bytes <= avail;
 }
 
@@ -106,11 +107,15 @@ static bool read_ipv6(const uint8_t *ip, size_t avail, struct packet_ip *out)
 
 			out->fragment |= (fragment & 0xfff9) != 0;
 			out->headless |= (fragment & 0xfff8) != 0;
+			if (out->fragment)
+				out->flow_proto = ip[at];
 		}
 		proto = ip[at];
 		at += bytes;
 	}
 	out->proto = proto;
+	if (!out->fragment)
+		out->flow_proto = proto;
 	out->header_bytes = at;
 	return true;
 }
@@ -140,16 +145,16 @@ void packet_flow_addresses(const uint8_t *ip, bool v6, struct link_flow *flow)
 }
 
 /* The transport header of a packet that has one: its kind, its length, the ports. */
-static void read_transport(const uint8_t *l4, size_t avail, struct wan_packet *p)
+static void read_transport(const uint8_t *l4, uint8_t proto, size_t avail, struct wan_packet *p)
 {
 	uint32_t bytes;
 
-	if (p->flow.proto == PROTO_TCP && avail >= TCP_BYTES) {
+	if (proto == PROTO_TCP && avail >= TCP_BYTES) {
 		bytes = (l4[12] >> 4) * 4u;
 		if (bytes < TCP_BYTES || bytes > avail)
 			return;
 		p->l4 = WAN_L4_TCP;
-	} else if (p->flow.proto == PROTO_UDP && avail >= UDP_BYTES) {
+	} else if (proto == PROTO_UDP && avail >= UDP_BYTES) {
 		bytes = UDP_BYTES;
 		p->l4 = WAN_L4_UDP;
 	} else {
@@ -214,11 +219,12 @@ int wan_packet_parse(const void *frame, size_t len, struct wan_packet *out)
 	out->ect = ip.v6 ? (at[1] >> 4 & 3) != 0 : (at[1] & 3) != 0;
 	out->fragment = ip.fragment;
 	out->ip_bytes = out->header_bytes = ip.header_bytes;
-	out->flow.proto = ip.proto;
+	out->flow.proto = ip.flow_proto;
 	packet_flow_addresses(at, ip.v6, &out->flow);
 	/* Only what the IP header vouches for: there may be padding behind it. */
 	if (!ip.headless && ip.total_bytes > ip.header_bytes)
-		read_transport(at + ip.header_bytes, ip.total_bytes - ip.header_bytes, out);
+		read_transport(at + ip.header_bytes, ip.proto, ip.total_bytes - ip.header_bytes,
+			       out);
 	out->payload_bytes = out->segment_bytes = avail - out->header_bytes;
 	if ((bytes[VNET_GSO_TYPE] & ~VNET_GSO_ECN) != VNET_GSO_NONE)
 		return read_segments(bytes, &ip, avail, out);

@@ -28,7 +28,7 @@ static bool transport_port(const uint8_t *frame, const struct wan_packet *p, boo
 	uint32_t l4 = WAN_VNET_BYTES + p->ip_bytes;
 	uint32_t csum_offset = p->l4 == WAN_L4_TCP ? TCP_CSUM : UDP_CSUM;
 
-	*out = (struct wan_port){.proto = p->flow.proto,
+	*out = (struct wan_port){.proto = p->l4 == WAN_L4_TCP ? PROTO_TCP : PROTO_UDP,
 				 .at = l4 + (from_inside ? 0 : 2),
 				 .csum_at = l4 + csum_offset,
 				 .zero_is_none = p->l4 == WAN_L4_UDP};
@@ -80,8 +80,12 @@ static bool icmp_port(const uint8_t *frame, size_t len, const struct wan_packet 
 		      bool from_inside, struct wan_port *out)
 {
 	uint32_t at = WAN_VNET_BYTES + p->ip_bytes;
+	struct packet_ip ip;
 
-	if (len - at < ICMP_BYTES)
+	if (!packet_ip_read(frame + WAN_VNET_BYTES, len - WAN_VNET_BYTES, &ip))
+		return false;
+	len = u64_min(len, WAN_VNET_BYTES + ip.total_bytes); /* behind it may be padding */
+	if (len < at + ICMP_BYTES)
 		return false;
 	*out = (struct wan_port){.proto = p->flow.proto, .csum_at = at + ICMP_CSUM};
 	if (is_echo(p->flow.proto, frame[at], from_inside))

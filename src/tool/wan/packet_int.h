@@ -80,9 +80,10 @@ static inline void vnet_put16(uint8_t *frame, unsigned int at, uint32_t v)
 /* One IP header with its extensions. */
 struct packet_ip {
 	bool v6;
-	bool fragment; /* some fragment ... */
-	bool headless; /* ... but not the first: no transport header follows */
-	uint8_t proto; /* of what follows */
+	bool fragment;	    /* some fragment ... */
+	bool headless;	    /* ... but not the first: no transport header follows */
+	uint8_t proto;	    /* of what follows */
+	uint8_t flow_proto; /* the same in all fragments of a packet; proto where it is whole */
 	uint32_t header_bytes;
 	uint32_t total_bytes; /* as the header says; may be more or less than there are */
 };

@@ -464,6 +464,66 @@ static void test_fragments_of_ipv6(void **state)
 	assert_false(wan_packet_port(frame, len, &p, false, &port));
 }
 
+/* Options behind the fragment header are in the first fragment only: not of the flow. */
+static void test_fragments_of_ipv6_with_options(void **state)
+{
+	const struct twin_spec spec = {.v6 = true,
+				       .udp = true,
+				       .csum = TWIN_FULL,
+				       .sport = 7,
+				       .dport = 8,
+				       .options_bytes = 16,
+				       .payload_bytes = 100};
+	size_t len = twin_build(&spec, frame);
+	struct wan_packet first, later;
+	struct wan_port port;
+	uint8_t *ip = IP(frame);
+
+	(void)state;
+	ip[6] = 44;
+	ip[40] = 60; /* destination options follow, then UDP */
+	put_be16(ip + 42, 1);
+	ip[48] = 17;
+	ip[49] = 0;
+	first = parsed(frame, len);
+	assert_int_equal(first.ip_bytes, 56);
+	assert_int_equal(first.l4, WAN_L4_UDP);
+	assert_true(wan_packet_port(frame, len, &first, true, &port));
+	assert_int_equal(port.proto, 17);
+	assert_int_equal(port.value, 7);
+	put_be16(ip + 42, 0x100);
+	later = parsed(frame, len);
+	assert_true(first.fragment && later.fragment);
+	assert_false(wan_packet_port(frame, len, &later, true, &port));
+	assert_memory_equal(&first.flow, &later.flow, sizeof(first.flow));
+}
+
+/* What lies behind the length that IP says is not of the packet: no NAT looks at it. */
+static void test_padding_is_no_icmp(void **state)
+{
+	const struct twin_spec spec = {.payload_bytes = 60, .csum = TWIN_FULL};
+	size_t len = twin_build(&spec, frame);
+	uint8_t *ip = IP(frame);
+	struct wan_packet p;
+	struct wan_port port;
+
+	(void)state;
+	ip[9] = 1;
+	for (int error = 0; error < 2; error++) {
+		ip[20] = error ? 3 : 8;
+		memset(ip + 28, 0, 28);
+		ip[28] = 0x45;
+		ip[37] = 17;
+		for (uint16_t bytes = 20; bytes < 60; bytes++) {
+			put_be16(ip + 2, bytes);
+			p = parsed(frame, len);
+			/* Up to the id; up to the quoted ports. */
+			assert_int_equal(wan_packet_port(frame, len, &p, true, &port),
+					 bytes >= (error ? 52 : 28));
+		}
+	}
+}
+
 /* A chain of extension headers without end is one segment without ports. */
 static void test_long_chain_of_extensions(void **state)
 {
@@ -559,6 +619,8 @@ int main(void)
 		cmocka_unit_test(test_echo_id_is_a_port),
 		cmocka_unit_test(test_fragments_have_no_ports),
 		cmocka_unit_test(test_fragments_of_ipv6),
+		cmocka_unit_test(test_fragments_of_ipv6_with_options),
+		cmocka_unit_test(test_padding_is_no_icmp),
 		cmocka_unit_test(test_long_chain_of_extensions),
 		cmocka_unit_test(test_malformed_frames),
 	};
