@@ -155,6 +155,14 @@ static struct expected *twin_expect(struct twin *t, const uint8_t *bytes, size_t
 	return e;
 }
 
+/* But the version: packet.h says why. */
+static void flip(uint8_t *bytes, uint64_t bit)
+{
+	if (bit >= 4 && bit < 8)
+		bit += 12 * 8;
+	bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+}
+
 /* The same packet as the line has it: plain, and CE in another copy. */
 static void twin_offer(struct twin *t, enum wan_end from, uint64_t now_ns, uint32_t number,
 		       const struct twin_spec *spec)
@@ -191,8 +199,7 @@ static void twin_offer(struct twin *t, enum wan_end from, uint64_t now_ns, uint3
 			e->exact = fate.corrupt || fate.copies > 1 ||
 				   fate.deliver_ns[0] > link->in_order_ns;
 			if (fate.corrupt && copy == 0)
-				e->bytes[fate.corrupt_bit / 8] ^=
-					(uint8_t)(1 << fate.corrupt_bit % 8);
+				flip(e->bytes, fate.corrupt_bit);
 		}
 	}
 	t->too_large += too_large && !config.path[from][channel / 2].mtu_silent;

@@ -75,7 +75,9 @@ bool wan_packet_port(const void *frame, size_t len, const struct wan_packet *p, 
 void wan_packet_set_port(void *frame, struct wan_packet *p, const struct wan_port *port,
 			 uint16_t value);
 /* Of a frame with one segment, parsed or cut: fills in the checksum that was left to the device,
- * then flips the bit (of the IP packet; modulo its length). */
+ * then flips the bit (of the IP packet; modulo its length). One of the IP version's bits stands for
+ * one of the source address: a device refuses frames without a version, which would look like a
+ * fault of this host, and whoever gets either throws it away. */
 void wan_packet_corrupt(void *frame, size_t len, uint64_t bit);
 /*
  * Writes the ICMP "fragmentation needed" (RFC 792, 1191) or ICMPv6 "packet too big" (RFC 4443) that

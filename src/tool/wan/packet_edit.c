@@ -145,6 +145,10 @@ static void fill_checksum(uint8_t *frame, size_t len)
 	put_be16(frame + at, csum ? csum : 0xffff);
 }
 
+/* The version in byte 0, and a byte that is of the source address in IPv4 and in IPv6. */
+#define VERSION_BIT 4
+#define SOURCE_AT 12
+
 void wan_packet_corrupt(void *frame, size_t len, uint64_t bit)
 {
 	uint8_t *bytes = frame;
@@ -154,5 +158,7 @@ void wan_packet_corrupt(void *frame, size_t len, uint64_t bit)
 	/* "Verified" (DATA_VALID) is no longer true either. */
 	memset(bytes, 0, WAN_VNET_BYTES);
 	bit %= (uint64_t)(len - WAN_VNET_BYTES) * 8;
+	if (bit >= VERSION_BIT && bit < 8 && len > WAN_VNET_BYTES + SOURCE_AT)
+		bit += 8 * SOURCE_AT;
 	bytes[WAN_VNET_BYTES + bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
