@@ -3,7 +3,7 @@
 """`sdr wan` from outside: links come up, carry what they should, lose what they should, change,
 and go without a trace, however they end. Times are bounded from below only.
 
-  link.py SDR_BINARY [CASE ...]
+  link.py SDR_BINARY [traffic | life | CASE ...]
 """
 import json
 import os
@@ -167,6 +167,19 @@ def case_loss_ratio():
     d = flow(stat())
     assert d["offered_pkts"] == 5000 and d["delivered_pkts"] == came, (d, came)
     assert 400 < d["lost_by_reason"]["random"] == d["lost_pkts"] < 600, d  # 4.7 sigma
+
+
+def case_host_loss():
+    """What this machine loses beside the link is told apart."""
+    link = up("--rtt", "2ms")
+    pid = stat()["emulator"]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    peer("a", "udp-send", addresses(link)[0], 5000, 11000, 64)  # the device's queue holds 10000
+    os.kill(pid, signal.SIGCONT)
+    health = stat()["emulator"]
+    assert not health["valid"] and health["device_dropped_pkts"] == {"a": 1000, "b": 0}, health
+    assert "NOT BY THE LINK: 1000 frames" in sdr("stat", LINK)[0]
+    assert flow(stat())["lost_pkts"] == 0
 
 
 def case_queue_and_rate():
@@ -547,6 +560,11 @@ def case_mistakes():
 
 # ---- all -----------------------------------------------------------------------------
 
+# The rest is "life"; garbled is in both, so that sanitizers see frames too.
+TRAFFIC = ["crosses", "no_offload", "garbled", "drop_list", "loss_ratio", "host_loss",
+           "queue_and_rate", "set", "paths", "nat", "path_mtu"]
+
+
 def clean():
     for name in (LINK, TAG + "-o"):
         if os.path.exists("/run/sdr-wan/" + name):
@@ -583,7 +601,9 @@ def main():
         print("skipped: no namespaces here")
         sys.exit(SKIP)
     cases = {n[5:]: f for n, f in globals().items() if n.startswith("case_")}
-    for name in sys.argv[2:] or cases:
+    groups = {"traffic": TRAFFIC,
+              "life": ["garbled"] + [n for n in cases if n not in TRAFFIC]}
+    for name in [n for word in sys.argv[2:] or groups for n in groups.get(word, [word])]:
         start = time.monotonic()
         try:
             cases[name]()
