@@ -369,6 +369,77 @@ static void test_delay_changes_live(void **state)
 	assert_int_equal(l.counters.reordered_pkts, 1);
 }
 
+/* Both routes' order begins anew, the one that is not taken now too. */
+static void test_delay_changes_live_on_both_routes(void **state)
+{
+	struct link_attr attr = {.delay_ns = 10000,
+				 .flap = {.first_ns = 50, .every_ns = 100, .for_ns = 50},
+				 .flap_delay_ns = 500};
+	struct link l = make(&attr);
+	uint64_t at;
+
+	(void)state;
+	offer(&l, 0, 1, &at);
+	assert_int_equal(at, 10000);
+	offer(&l, 50, 1, &at);
+	assert_int_equal(at, 10550);
+	attr.delay_ns = 1000;
+	set(&l, 60, &attr);
+	offer(&l, 60, 1, &at);
+	assert_int_equal(at, 1560);
+	offer(&l, 110, 1, &at);
+	assert_int_equal(at, 1110);
+}
+
+/* reorder_ns 0: some may overtake by their jitter; those that do not overtake nobody. */
+static void test_who_may_overtake(void **state)
+{
+	const struct link_attr never = {.delay_ns = 1000, .jitter_ns = 500};
+	struct link_attr attr = never;
+	struct link l;
+	uint64_t at, latest = 0, overtook = 0, draws[2] = {0};
+
+	(void)state;
+	attr.reorder_p = 0.5;
+	l = make(&attr);
+	for (uint64_t now = 0; now < 20000; now++) {
+		struct rng before = l.rng;
+		bool may;
+
+		assert_int_equal(offer(&l, now, 100, &at), LINK_LOST_NOT);
+		(void)rng_below(&before, attr.jitter_ns + 1);
+		may = rng_unit(&before) < attr.reorder_p;
+		draws[may]++;
+		assert_true(may || at >= latest);
+		overtook += at < latest;
+		latest = u64_max(latest, at);
+	}
+	assert_in_range(draws[0], 9000, 11000);
+	assert_true(overtook > 5000);
+	assert_int_equal(l.counters.reordered_pkts, overtook);
+}
+
+/* A clock that goes back stands still: it fills no bucket and empties no queue. */
+static void test_time_never_goes_back(void **state)
+{
+	const struct link_attr attr = {.policer = {.rate_bps = 8000, .burst_bytes = 1000},
+				       .rate_bps = GBIT8,
+				       .delay_ns = 5};
+	struct link l = make(&attr);
+	uint64_t at;
+
+	(void)state;
+	assert_int_equal(offer(&l, NS_PER_S, 1000, &at), LINK_LOST_NOT);
+	assert_int_equal(at, NS_PER_S + 1005);
+	assert_int_equal(offer(&l, 0, 1, NULL), LINK_LOST_POLICER);
+	set(&l, 0, &attr);
+	assert_int_equal(offer(&l, NS_PER_S / 2, 1, NULL), LINK_LOST_POLICER);
+	assert_int_equal(link_queued_bytes(&l, 0), 1000);
+	assert_int_equal(offer(&l, NS_PER_S + NS_PER_MS, 1, &at), LINK_LOST_NOT);
+	assert_int_equal(offer(&l, 0, 1, NULL), LINK_LOST_POLICER);
+	assert_int_equal(l.now_ns, NS_PER_S + NS_PER_MS);
+}
+
 /* What is queued leaves at the old rate and counts as the bytes that it is. */
 static void test_queue_over_changes_of_rate(void **state)
 {
@@ -620,6 +691,9 @@ int main(void)
 		cmocka_unit_test(test_order_is_kept_on_each_route),
 		cmocka_unit_test(test_flap_changes_live),
 		cmocka_unit_test(test_delay_changes_live),
+		cmocka_unit_test(test_delay_changes_live_on_both_routes),
+		cmocka_unit_test(test_who_may_overtake),
+		cmocka_unit_test(test_time_never_goes_back),
 		cmocka_unit_test(test_queue_over_changes_of_rate),
 		cmocka_unit_test(test_queue_limit_changes_live),
 		cmocka_unit_test(test_loss_changes_live),

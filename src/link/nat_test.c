@@ -287,6 +287,24 @@ static void test_twin(void **state)
 	assert_true(compare(1, 0, true, 20000) < 20000); /* a planted fault is seen */
 }
 
+/* A port in use is passed over when the round comes to it again. */
+static void test_a_port_in_use_is_nobody_elses(void **state)
+{
+	struct link_nat nat;
+	uint16_t kept;
+
+	(void)state;
+	link_nat_init(&nat, 9, 0, 0, 0);
+	kept = link_nat_out(&nat, 0, UDP, 1);
+	for (uint32_t i = 0; i < 3 * 65536; i++) {
+		assert_int_not_equal(link_nat_out(&nat, i, TCP, (uint16_t)(1 + i % 60000)), kept);
+		assert_int_equal(link_nat_out(&nat, i, UDP, 1), kept);
+		if (i % 4096 == 0)
+			link_nat_check(&nat);
+	}
+	assert_int_equal(link_nat_in(&nat, 0, UDP, kept), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +314,7 @@ int main(void)
 		cmocka_unit_test(test_rebinds_by_itself),
 		cmocka_unit_test(test_a_full_table_forgets_the_least_recent),
 		cmocka_unit_test(test_a_seed_replays),
+		cmocka_unit_test(test_a_port_in_use_is_nobody_elses),
 		cmocka_unit_test(test_twin),
 	};
 

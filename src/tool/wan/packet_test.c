@@ -229,6 +229,43 @@ static void test_absent_udp_checksum_stays_absent(void **state)
 	assert_int_equal(get_be16(IP(frame) + 26), 0);
 }
 
+/* Whatever the port is: a UDP checksum that comes out as 0 is sent as 0xffff, or it would be
+ * absent. */
+static void test_udp_checksum_is_never_0(void **state)
+{
+	struct twin_spec spec = {.udp = true, .csum = TWIN_FULL, .payload_bytes = 50};
+	uint32_t all_ones = 0;
+
+	(void)state;
+	for (int v6 = 0; v6 < 2; v6++) {
+		size_t len, csum_at = v6 ? 46 : 26;
+		struct wan_packet p;
+		struct wan_port port;
+
+		spec.v6 = v6;
+		len = twin_build(&spec, frame);
+		p = parsed(frame, len);
+		for (uint32_t value = 0; value < 65536; value++) {
+			assert_true(wan_packet_port(frame, len, &p, true, &port));
+			wan_packet_set_port(frame, &p, &port, (uint16_t)value);
+			assert_int_not_equal(get_be16(IP(frame) + csum_at), 0);
+			assert_true(twin_checksums_ok(IP(frame), len - WAN_VNET_BYTES));
+			all_ones += get_be16(IP(frame) + csum_at) == 0xffff;
+		}
+		spec.csum = TWIN_PARTIAL;
+		len = twin_build(&spec, other);
+		for (uint32_t value = 0; value < 65536; value++) {
+			memcpy(frame, other, len);
+			put_be16(frame + len - 2, (uint16_t)value);
+			wan_packet_corrupt(frame, len, 8 * (csum_at + 2));
+			assert_int_not_equal(get_be16(IP(frame) + csum_at), 0);
+			all_ones += get_be16(IP(frame) + csum_at) == 0xffff;
+		}
+		spec.csum = TWIN_FULL;
+	}
+	assert_in_range(all_ones, 4, 8); /* it did come out so */
+}
+
 /* One bit differs from the packet with complete checksums. */
 static void test_corrupt_flips_one_bit(void **state)
 {
@@ -615,6 +652,7 @@ int main(void)
 		cmocka_unit_test(test_ce_on_ect_only),
 		cmocka_unit_test(test_ports_of_transport),
 		cmocka_unit_test(test_absent_udp_checksum_stays_absent),
+		cmocka_unit_test(test_udp_checksum_is_never_0),
 		cmocka_unit_test(test_corrupt_flips_one_bit),
 		cmocka_unit_test(test_too_big),
 		cmocka_unit_test(test_no_error_about_some),
