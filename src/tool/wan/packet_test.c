@@ -325,9 +325,10 @@ static void test_too_big(void **state)
 			assert_true(ip[40] == 2 && ip[41] == 0 && get_be32(ip + 44) == 1400);
 		else
 			assert_true(ip[20] == 3 && ip[21] == 4 && get_be16(ip + 26) == 1400);
-		/* The quoted header is that of the segment: its length, and IPv4's checksum. */
+		/* The quoted header is that of the segment: its length, IPv4's checksum, and UDP's
+		 * length. */
 		ip += spec.v6 ? 48 : 28;
-		assert_memory_equal(ip, whole.bytes, p.ip_bytes + 4);
+		assert_memory_equal(ip, whole.bytes, p.ip_bytes + (spec.udp ? 6u : 4u));
 		twin_list_fini(&whole);
 	}
 }
@@ -359,6 +360,13 @@ static void test_no_error_about_some(void **state)
 	ip[16] = 224; /* to a group */
 	p = parsed(frame, len);
 	assert_int_equal(wan_packet_too_big(frame, len, &p, 1400, other), 0);
+	ip[16] = 10;
+	for (unsigned int from = 0; from < 256; from++) {
+		ip[12] = (uint8_t)from; /* "this network", groups, reserved */
+		p = parsed(frame, len);
+		assert_int_equal(wan_packet_too_big(frame, len, &p, 1400, other) > 0,
+				 from > 0 && from < 224);
+	}
 
 	len = twin_build(&v6, frame);
 	ip[6] = 58;
@@ -368,10 +376,19 @@ static void test_no_error_about_some(void **state)
 		assert_int_equal(wan_packet_too_big(frame, len, &p, 1400, other) > 0,
 				 type >= 128 && type != 137);
 	}
-	memset(ip + 8, 0, 16); /* from nobody */
 	ip[6] = 17;
+	ip[8] = 0xff; /* from a group */
 	p = parsed(frame, len);
 	assert_int_equal(wan_packet_too_big(frame, len, &p, 1400, other), 0);
+	memset(ip + 8, 0, 16); /* from nobody */
+	p = parsed(frame, len);
+	assert_int_equal(wan_packet_too_big(frame, len, &p, 1400, other), 0);
+	ip[8] = 0xfd;
+	ip[24] = 0xff; /* to a group: told, but not by the group */
+	p = parsed(frame, len);
+	assert_true(wan_packet_too_big(frame, len, &p, 1400, other) > 0);
+	assert_memory_equal(IP(other) + 8, ip + 8, 16);
+	assert_true(twin_checksums_ok(IP(other), 1280));
 }
 
 /* The error that the line itself makes quotes an outside port; so would a host's. */
