@@ -140,6 +140,12 @@ static void test_nat(void **state)
 	}
 }
 
+static void config_every(struct wan_line *line, uint64_t now_ns, uint64_t every_ns)
+{
+	rig_config->nat_every_ns = every_ns;
+	assert_int_equal(wan_line_set(line, now_ns, rig_config), 0);
+}
+
 /* It forgets while the answer is under way: that one is lost. */
 static void test_nat_looks_at_arrival(void **state)
 {
@@ -172,6 +178,12 @@ static void test_nat_looks_at_arrival(void **state)
 	answer.dport = nat_out(line, 2 * SECOND, &spec);
 	assert_int_equal(nat_in(line, 2 * SECOND + 90 * NS_PER_MS, &spec, answer.dport), 1000);
 	assert_int_equal(nat_in(line, 2 * SECOND + 110 * NS_PER_MS, &spec, answer.dport), 0);
+	/* Another interval counts from when it was set. */
+	config_every(line, 3 * SECOND, 200 * NS_PER_MS);
+	answer.dport = nat_out(line, 3 * SECOND, &spec);
+	config_every(line, 3 * SECOND + 50 * NS_PER_MS, 100 * NS_PER_MS);
+	assert_int_equal(nat_in(line, 3 * SECOND + 140 * NS_PER_MS, &spec, answer.dport), 1000);
+	assert_int_equal(nat_in(line, 3 * SECOND + 150 * NS_PER_MS, &spec, answer.dport), 0);
 	wan_line_destroy(line);
 }
 

@@ -659,6 +659,53 @@ static void test_malformed_frames(void **state)
 	assert_int_equal(parsed(frame, len).ip_bytes, 0);
 }
 
+/* A plain packet that IP says is longer than the frame is not carried, whatever is missing. */
+static void test_truncated_frames(void **state)
+{
+	(void)state;
+	for (int kind = 0; kind < 4; kind++) {
+		const struct twin_spec spec = {.v6 = kind & 1,
+					       .udp = kind & 2,
+					       .csum = TWIN_FULL,
+					       .options_bytes = 8,
+					       .payload_bytes = 30};
+		size_t len = twin_build(&spec, frame);
+
+		parsed(frame, len);
+		for (size_t part = 0; part < len; part++) {
+			uint8_t *copy = malloc(part + 1); /* exact, for AddressSanitizer */
+			struct wan_packet p;
+
+			assert_non_null(copy);
+			memcpy(copy + 1, frame, part);
+			assert_int_equal(wan_packet_parse(copy + 1, part, &p), -EINVAL);
+			free(copy);
+		}
+	}
+}
+
+/* AH counts its length in words of 4 bytes, the others in 8. */
+static void test_ports_behind_ah(void **state)
+{
+	const struct twin_spec spec = {.v6 = true,
+				       .udp = true,
+				       .csum = TWIN_FULL,
+				       .sport = 7,
+				       .dport = 8,
+				       .options_bytes = 24,
+				       .payload_bytes = 100};
+	size_t len = twin_build(&spec, frame);
+	struct wan_packet p;
+
+	(void)state;
+	IP(frame)[6] = 51;
+	IP(frame)[41] = 24 / 4 - 2;
+	p = parsed(frame, len);
+	assert_int_equal(p.ip_bytes, 64);
+	assert_int_equal(p.l4, WAN_L4_UDP);
+	assert_int_equal(p.flow.sport, 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -681,6 +728,8 @@ int main(void)
 		cmocka_unit_test(test_padding_is_no_icmp),
 		cmocka_unit_test(test_long_chain_of_extensions),
 		cmocka_unit_test(test_malformed_frames),
+		cmocka_unit_test(test_truncated_frames),
+		cmocka_unit_test(test_ports_behind_ah),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
