@@ -107,7 +107,7 @@ class Tcp(MsgContender):
         self.cc, self.tuned, self.streams, self.initcwnd = cc, tuned, streams, initcwnd
         self.family = f"tcp-{cc}"
         self.shipped = not tuned
-        self.name = f"tcp-{cc}" + ("-tuned" if tuned else "") + \
+        self.name = f"tcp-{cc}" + ("-tuned" if tuned else "-shipped") + \
             (f"-x{streams}" if streams > 1 else "") + (f"-iw{initcwnd}" if initcwnd else "")
 
     def missing(self, build):

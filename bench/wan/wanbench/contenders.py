@@ -10,5 +10,5 @@ CONTENDERS = {c.name: c for c in (
     Tcp("bbr", False), Tcp("cubic", False),
     Udt(), Srt(), Kcptun(10, 3), Kcptun(0, 0), Uftp(), Rsync(), Scp())}
 
-DEFAULT_NAMES = ("sdr-sr-nack", "tcp-bbr-tuned", "tcp-bbr-tuned-x8", "tcp-cubic-tuned", "tcp-bbr",
+DEFAULT_NAMES = ("sdr-sr-nack", "tcp-bbr-tuned", "tcp-bbr-tuned-x8", "tcp-cubic-tuned", "tcp-bbr-shipped",
                  "udt", "srt")

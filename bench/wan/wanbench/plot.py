@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 from . import summary as s
-from .grid import MTU, TCP_PAYLOAD, loss_text, rate_text, size_text, time_text
+from .grid import MTU, TCP_PAYLOAD, line_text, loss_text, rate_text, size_text, time_text
 from .procs import Failed
 
 # family: colour; variants within it take shapes and dashes in turn
@@ -17,7 +17,7 @@ COLOURS = {"sdr": "#0072B2", "tcp-bbr": "#D55E00", "tcp-cubic": "#E69F00", "udt"
            "scp": "#44AA99"}
 GREY = "#8A8A8A"
 SHAPES, DASHES = (7, 5, 9, 13, 11), ("solid", "'-'", "'.'", "'_-'", "'-..'")
-PANEL_W, PANEL_H, HEAD, FOOT, LEGEND_W = 430, 330, 44, 34, 185
+PANEL_W, PANEL_H, HEAD, FOOT, LEGEND_W = 430, 330, 44, 34, 200
 LATE_TEXT = "△ late: over 20 T* (at least 5 s)"
 
 
@@ -113,7 +113,7 @@ class Page:
 
     def panel(self, row, column, title, axis, plots):
         wide = self.width / self.columns
-        left, right = column * wide + 72, (column + 1) * wide - 14
+        left, right = column * wide + 80, (column + 1) * wide - 14
         bottom = self.foot + (self.rows - 1 - row) * PANEL_H + 52
         top = self.foot + (self.rows - row) * PANEL_H - 26
         scale_x, scale_y = self.width, self.height
@@ -219,7 +219,7 @@ def curve(page, cells, function):
 
 
 def title_of(what, header, rate_bps, rtt_s):
-    return f"{what}: {header['link']}, {rate_text(rate_bps)}/s, {time_text(rtt_s)} round trip"
+    return f"{what}: link of {header['link']}, {line_text(rate_bps, rtt_s)}"
 
 
 def goodput_page(header, summary, cells, contenders, style):
@@ -237,7 +237,7 @@ def goodput_page(header, summary, cells, contenders, style):
                            if c in mine and n in names and f.steady_of_link])
         page.panel(0, column, burst_title(cells, burst),
                    x_axis(mine) + [f"set yrange [0:{1.02 * top:.3f}]", "set ytics autofreq",
-                                   "set ylabel 'share of the rate' offset 1.3,0"], plots)
+                                   "set ylabel 'share of the rate' offset 0.8,0"], plots)
     return page
 
 
@@ -257,7 +257,7 @@ def bytes_page(header, summary, cells, contenders, style):
         plots += shares(page, summary, mine, names, lambda f: f.bytes_per_byte)
         page.panel(0, column, burst_title(cells, burst),
                    x_axis(mine) + [f"set yrange [1:{1 + 1.06 * (top - 1):.3f}]", "set ytics autofreq",
-                                   "set ylabel 'bytes per byte' offset 1.3,0"], plots)
+                                   "set ylabel 'bytes per byte' offset 0.8,0"], plots)
     return page
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures to Markdown. Pure."""
 from . import summary as s
-from .grid import MTU, TCP_PAYLOAD, ideal_s, loss_text, rate_text, size_text, time_text
+from .grid import MTU, TCP_PAYLOAD, ideal_s, line_text, loss_text, size_text
 
 STANDING_TITLES = {
     "beside": None,
@@ -200,9 +200,10 @@ def report(header, records, summary, contenders, plots):
     for rate_bps, rtt_s in s.lines_of(summary):
         cells = s.cells_of(summary, rate_bps, rtt_s)
         groups = by_standing(summary, cells, contenders)
-        out += [f"## {rate_text(rate_bps)}/s, {time_text(rtt_s)} round trip", ""]
-        out += [f"![{title}]({name})" for title, name in plots.get((rate_bps, rtt_s), [])]
-        out += [""] + clean_table(summary, cells, contenders)
+        out += [f"## {line_text(rate_bps, rtt_s)}", ""]
+        for title, name in plots.get((rate_bps, rtt_s), []):
+            out += [f"![{title}]({name})", ""]
+        out += clean_table(summary, cells, contenders)
         out += grid_tables("Steady goodput, share of the rate", "", summary, cells, groups,
                            lambda fig: share_text(fig.steady_of_link))
         out += message_tables(summary, cells, groups)
