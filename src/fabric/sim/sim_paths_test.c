@@ -418,6 +418,32 @@ static void test_rebinding_and_back(void **state)
 	assert_int_equal(ev.path, 0);
 	assert_int_equal(facts(w, 1, 1).received_pkts, 8);
 	assert_int_equal(counter(w, 1, SDR_CTR_path_changes), 1);
+	/* The old address is a candidate now: the way back is open, and forth again. */
+	for (int i = 0; i < 2; i++) {
+		char now[64];
+
+		assert_int_equal(w->side[1].f->ops->path_use(w->side[1].qp, 1, 1), 0);
+		address(w, now);
+		assert_string_equal(now, i ? after : before);
+	}
+	world_free(w);
+}
+
+/* Packets from before and after a rebinding that arrive together came from different ports. */
+static void test_a_rebinding_within_a_train(void **state)
+{
+	struct world *w = world_behind_nat(0, 0);
+	struct fabric_event ev;
+
+	(void)state;
+	bind_to(w, 0);
+	assert_int_equal(post(w, 1, 0, 0, 4), 1);
+	assert_int_equal(sim_nat_rebind(w->sim, 0), 0);
+	assert_int_equal(post(w, 1, 0, 4, 4), 1);
+	(void)settle(w, 1, &ev);
+	assert_int_equal(bits(w, 0), 0xff);
+	assert_int_equal(facts(w, 1, 1).received_pkts, 4);
+	assert_int_equal(facts(w, 1, 0).received_pkts, 4);
 	world_free(w);
 }
 
@@ -578,6 +604,7 @@ int main(void)
 		cmocka_unit_test(test_arguments_are_checked),
 		cmocka_unit_test(test_marks_arrive),
 		cmocka_unit_test(test_rebinding_and_back),
+		cmocka_unit_test(test_a_rebinding_within_a_train),
 		cmocka_unit_test(test_old_datagrams_move_nothing),
 		cmocka_unit_test(test_silence_times_out),
 		cmocka_unit_test(test_rebinds_by_itself),

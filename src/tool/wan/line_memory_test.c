@@ -112,6 +112,33 @@ static void test_gone_paths_give_memory_back(void **state)
 	wan_line_destroy(line);
 }
 
+/* A limit that is lowered holds as soon as what was in flight has arrived. */
+static void test_limit_is_lowered(void **state)
+{
+	const struct twin_spec spec = rig_tcp(44, 1);
+	struct wan_line *line;
+	struct wan_frame f;
+
+	(void)state;
+	rig_fresh(1);
+	rig_both(0, 0, SECOND);
+	line = rig_make();
+	for (int i = 0; i < 1000; i++)
+		rig_offer(line, WAN_A, 0, &spec);
+	assert_true(rig_counters(line).memory_bytes > 60 << 20);
+	rig_config->memory_bytes = WAN_MEMORY_MIN(1);
+	assert_int_equal(wan_line_set(line, 1, rig_config), 0);
+	if (wan_line_buffer(line))
+		rig_offer(line, WAN_A, 1, &spec); /* what is left of the slab in use */
+	while (wan_line_take(line, 3 * SECOND, &f))
+		wan_line_check(line);
+	assert_true(rig_counters(line).memory_bytes <= WAN_MEMORY_MIN(1));
+	assert_int_equal(rig_stat(line, WAN_A, 0).in_flight_pkts, 0);
+	rig_offer(line, WAN_A, 3 * SECOND, &spec);
+	assert_int_equal(rig_stat(line, WAN_A, 0).in_flight_pkts, 44);
+	wan_line_destroy(line);
+}
+
 /* What keeps pieces that overtake in order is memory too. */
 static void test_limit_counts_all(void **state)
 {
@@ -265,6 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_memory_limit),
 		cmocka_unit_test(test_gone_paths_give_memory_back),
+		cmocka_unit_test(test_limit_is_lowered),
 		cmocka_unit_test(test_limit_counts_all),
 		cmocka_unit_test(test_contents_survive),
 		cmocka_unit_test(test_failing_allocations),
