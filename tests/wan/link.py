@@ -211,6 +211,11 @@ def case_set():
     sdr("set", LINK, "--uncut", "--ab", "--drop", "0")
     assert [t == "lost" for t in peer("a", "ping", host, 3, 64)] == [True, False, False]
     assert flow(stat())["lost_by_reason"]["cut"] == 1
+    # A list goes on where something else is changed.
+    sdr("set", LINK, "--ab", "--drop", "2,4")
+    assert "lost" not in peer("a", "ping", host, 2, 64)
+    sdr("set", LINK, "--jitter", "0")
+    assert [t == "lost" for t in peer("a", "ping", host, 3, 64)] == [True, False, True]
     sdr("set", LINK, "--blackout", "0-600s")
     assert peer("a", "ping", host, 1, 64) == ["lost"]
     # A mistake changes nothing.

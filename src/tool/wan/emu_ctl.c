@@ -91,32 +91,72 @@ void emu_ctl_close(struct emu *e)
 
 /* ---- requests ---------------------------------------------------------------------- */
 
+static uint64_t offered(const struct emu *e, int from, uint32_t path)
+{
+	struct wan_dir_stat s;
+
+	if (path >= e->setup.config.n_paths)
+		return 0;
+	wan_line_stat(e->line, (enum wan_end)from, path, emu_now_ns(e), &s);
+	return s.link.offered_pkts;
+}
+
+/* The line counts every drop list anew when it gets values: what is left of those lists that
+ * nobody named must go on from here. */
+static void advance_drops(const struct emu *e, struct link_setup *setup)
+{
+	for (uint32_t k = 0; k < e->setup.config.n_paths; k++) {
+		for (int from = WAN_A; from <= WAN_B; from++) {
+			struct wan_path *p = &setup->config.path[from][k];
+			uint64_t gone = offered(e, from, k) - e->offered_pkts[from][k];
+			size_t kept = 0;
+
+			for (size_t i = 0; i < p->n_drop; i++) {
+				if (p->drop[i] >= gone)
+					p->drop[kept++] = p->drop[i] - gone;
+			}
+			p->n_drop = kept;
+		}
+	}
+}
+
+static void note_offered(struct emu *e)
+{
+	for (uint32_t k = 0; k < LINK_MAX_PATHS; k++) {
+		for (int from = WAN_A; from <= WAN_B; from++)
+			e->offered_pkts[from][k] = offered(e, from, k);
+	}
+}
+
 static void set_values(struct emu *e, struct emu_client *c, int n, char *const *words)
 {
 	uint64_t now = emu_now_ns(e);
 	char error[LINK_OPTS_ERROR] = "";
-	struct link_setup *was = malloc(sizeof *was);
+	struct link_setup *to = malloc(sizeof *to);
 	int rc;
 
-	if (!was) {
+	if (!to) {
 		answer(e, c, CTL_ERROR, "the emulator has no memory for the new values");
 		return;
 	}
-	*was = e->setup;
-	rc = link_opts_apply(&e->setup, now, n, words, error);
+	*to = e->setup;
+	advance_drops(e, to);
+	rc = link_opts_apply(to, now, n, words, error);
 	if (rc == 0) {
-		rc = wan_line_set(e->line, now, &e->setup.config);
+		rc = wan_line_set(e->line, now, &to->config);
 		if (rc < 0)
 			snprintf(error, sizeof error, "the link's values do not fit together: %s",
 				 strerror(-rc));
 	}
-	if (rc == 0 && e->setup.rebind)
-		wan_line_rebind(e->line);
-	if (rc < 0)
-		e->setup = *was;
-	e->setup.rebind = false;
-	emu_values_changed(e);
-	free(was);
+	if (rc == 0) {
+		if (to->rebind)
+			wan_line_rebind(e->line);
+		to->rebind = false;
+		e->setup = *to;
+		note_offered(e);
+		emu_values_changed(e);
+	}
+	free(to);
 	answer(e, c, rc < 0 ? CTL_ERROR : CTL_OK, error);
 }
 

@@ -41,7 +41,8 @@ struct emu_health {
 struct emu {
 	const struct wan_names *names;
 	const struct wan_params *params;
-	struct link_setup setup; /* as the line has it now */
+	struct link_setup setup;		  /* as the line has it now */
+	uint64_t offered_pkts[2][LINK_MAX_PATHS]; /* when it got it: drop lists count from there */
 	struct wan_ends ends;
 	struct wan_line *line;
 	uint64_t start_ns; /* CLOCK_MONOTONIC where the line's time is 0 */

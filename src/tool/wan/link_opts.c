@@ -454,7 +454,7 @@ static const struct link_opt table[] = {
 	{"drop", "LIST", KIND_OWN, 0, take_drop,
 	 "lose packets by number from now, first is 0: 3,7,10-12; none"},
 	{"queue", "SIZE|TIME", KIND_OWN, 0, take_queue,
-	 "drop what finds more waiting (a round trip, at least 10ms); unlimited; default"},
+	 "drop what finds more waiting (a round trip, at least 10ms and 10 packets)"},
 	{"ecn", "SIZE|TIME", KIND_OWN, 0, take_ecn,
 	 "mark ECN-capable packets where more waits (off)"},
 	{"reorder", "RATIO[,TIME]", KIND_OWN, 0, take_reorder, "hold packets back by TIME (1ms)"},
@@ -591,6 +591,16 @@ static int obey_words(struct scope *s, int n, char *const *words)
 }
 
 /* The classic rule: a queue of one round trip. Without a rate nothing ever waits. */
+static uint64_t default_queue_ns(uint64_t rtt_ns, uint64_t rate_bps, uint32_t mtu_bytes)
+{
+	uint64_t pkts_ns;
+
+	if (!rate_bps)
+		return 0;
+	pkts_ns = LINK_QUEUE_LEAST_PKTS * (uint64_t)mtu_bytes * 8 * NS_PER_S / rate_bps;
+	return u64_max(u64_max(rtt_ns, pkts_ns), LINK_QUEUE_LEAST_NS);
+}
+
 static void default_queues(struct link_setup *setup)
 {
 	struct wan_config *c = &setup->config;
@@ -604,11 +614,37 @@ static void default_queues(struct link_setup *setup)
 			if (setup->queue_given[from][k])
 				continue;
 			a->queue_bytes = 0;
-			a->queue_ns = !a->rate_bps		  ? 0
-				      : rtt > LINK_QUEUE_LEAST_NS ? rtt
-								  : LINK_QUEUE_LEAST_NS;
+			a->queue_ns = default_queue_ns(rtt, a->rate_bps, setup->mtu_bytes);
 		}
 	}
+}
+
+/* What holds less than one packet lets none pass. */
+static int check_room(struct scope *s, const struct link_attr *a)
+{
+	uint32_t mtu = s->setup->mtu_bytes;
+	uint64_t queue = a->queue_bytes ? a->queue_bytes : UINT64_MAX;
+	char lo[UNITS_TEXT];
+
+	if (a->rate_bps && a->queue_ns)
+		queue = (uint64_t)((unsigned __int128)a->queue_ns * a->rate_bps / (8 * NS_PER_S));
+	if (a->rate_bps && queue < mtu) {
+		s->value.option = "queue";
+		return link_value_wrong(
+			&s->value, NULL,
+			"at %s it would hold less than one packet of %u bytes, and none "
+			"of them would pass: choose a longer one",
+			units_rate_text(lo, (double)a->rate_bps), mtu);
+	}
+	if (a->policer.rate_bps && a->policer.burst_bytes < mtu) {
+		s->value.option = "policer";
+		return link_value_wrong(
+			&s->value, NULL,
+			"the bucket would hold less than one packet of %u bytes, and none "
+			"of them would pass: choose a larger SIZE",
+			mtu);
+	}
+	return 0;
 }
 
 /* Options that say nothing without another one: a measurement with them would mislead. */
@@ -632,6 +668,8 @@ static int check_path(struct scope *s, struct wan_path *p)
 						"--path-mtu too");
 		p->mtu_silent = false;
 	}
+	if (check_room(s, &p->attr) < 0)
+		return -EINVAL;
 	rc = link_attr_check(&p->attr);
 	if (rc < 0) {
 		snprintf(s->value.error, LINK_OPTS_ERROR,
@@ -671,7 +709,7 @@ static int check_all(struct scope *s)
 
 void link_setup_init(struct link_setup *s)
 {
-	*s = (struct link_setup){.config = {.seed = 1, .n_paths = 1}};
+	*s = (struct link_setup){.config = {.seed = 1, .n_paths = 1}, .mtu_bytes = 1500};
 }
 
 int link_opts_apply(struct link_setup *setup, uint64_t now_ns, int n, char *const *words,

@@ -22,20 +22,22 @@
 
 #define LINK_OPTS_ERROR 600 /* room for a message */
 #define LINK_QUEUE_LEAST_NS UINT64_C(10000000)
+#define LINK_QUEUE_LEAST_PKTS 10
 
 /*
  * A link's values, and what they do not say themselves. Where no queue was asked for, it is one
- * round trip at the rate (the sum of both delays), LINK_QUEUE_LEAST_NS at least, and follows
- * when the delay changes. Paths beyond config.n_paths have values too: those that a path
+ * round trip at the rate (the sum of both delays), LINK_QUEUE_LEAST_NS and _PKTS at least, and
+ * follows when delay or rate change. Paths beyond config.n_paths have values too: those that a path
  * gets when it comes.
  */
 struct link_setup {
 	struct wan_config config;
+	uint32_t mtu_bytes; /* of the ends' devices: their largest packet */
 	bool queue_given[2][LINK_MAX_PATHS];
 	bool rebind; /* --nat-rebind now was among the options; the owner obeys and clears it */
 };
 
-/* One path, no limit, no delay, no faults; seed 1. */
+/* One path, no limit, no delay, no faults; seed 1, MTU 1500. */
 void link_setup_init(struct link_setup *s);
 
 /* How many words an option of the table takes, itself included: 1 or 2; 0: it is none. */

@@ -152,10 +152,13 @@ static void test_default_queue(void **state)
 	assert_int_equal(attr(WAN_A, 0)->queue_ns, LINK_QUEUE_LEAST_NS);
 	assert_int_equal(apply("--rate 0"), 0);
 	assert_int_equal(attr(WAN_A, 0)->queue_ns, 0);
-	assert_int_equal(apply("--rate 1Mbit --ab --queue 64KiB"), 0);
+	assert_int_equal(apply("--rate 100Mbit --ab --queue 64KiB"), 0);
 	assert_int_equal(attr(WAN_A, 0)->queue_bytes, 65536);
 	assert_int_equal(attr(WAN_A, 0)->queue_ns, 0);
 	assert_int_equal(attr(WAN_B, 0)->queue_ns, LINK_QUEUE_LEAST_NS);
+	assert_int_equal(apply("--rate 1Mbit"), 0); /* ten packets take longer */
+	assert_int_equal(attr(WAN_B, 0)->queue_ns, 120 * MS);
+	assert_int_equal(apply("--rate 100Mbit"), 0);
 	assert_int_equal(apply("--rtt 1s"), 0); /* what was asked for stays */
 	assert_int_equal(attr(WAN_A, 0)->queue_bytes, 65536);
 	assert_int_equal(attr(WAN_B, 0)->queue_ns, 1000 * MS);
@@ -318,7 +321,10 @@ static const struct {
 	{"--corrupt -1", "not a ratio"},
 	{"--policer 1Mbit", "too few values: write it as RATE,SIZE"},
 	{"--policer 0,1MB", "a policer needs a rate"},
-	{"--policer 1Mbit,100", "'100': the bucket is out of range: choose from 1500 B"},
+	{"--policer 1Mbit,100", "--policer: the bucket would hold less than one packet of 1500"},
+	{"--policer 1Mbit,0", "'0': the bucket is out of range: choose from 1 B"},
+	{"--rate 1Gbit --queue 1499", "--queue: at 1.00 Gbit/s it would hold less than one packet"},
+	{"--rate 1Mbit --queue 10ms", "--queue: at 1.00 Mbit/s it would hold less than one packet"},
 	{"--policer 1Mbit,x", "'x' is not a size"},
 	{"--path-mtu 20", "--path-mtu 20: out of range: choose from 68 to 65535"},
 	{"--blackhole", "--blackhole: every size passes: give --path-mtu too"},

@@ -232,11 +232,10 @@ int link_value_policer(const struct link_value *v, const char *text, struct link
 	if (rc == -EINVAL)
 		return link_value_wrong(v, text, "'%s' is not a size: write it like 64KiB or 1MB",
 					part[1]);
-	/* A bucket that holds no full packet lets none pass. */
-	if (rc < 0 || to.burst_bytes < 1500 || to.burst_bytes > LINK_SIZE_MAX)
+	if (rc < 0 || to.burst_bytes < 1 || to.burst_bytes > LINK_SIZE_MAX)
 		return link_value_wrong(v, text,
 					"'%s': the bucket is out of range: choose from "
-					"1500 B to %s",
+					"1 B to %s",
 					part[1], units_size_text(hi, LINK_SIZE_MAX));
 	*p = to;
 	return 0;

@@ -210,6 +210,7 @@ static int make_setup(struct wan_args *a)
 	struct wan_config *c = &a->params.setup.config;
 	char error[LINK_OPTS_ERROR], least[UNITS_TEXT];
 
+	a->params.setup.mtu_bytes = a->params.mtu_bytes;
 	if (link_opts_apply(&a->params.setup, 0, a->n_words, a->words, error) < 0) {
 		say("%s", error);
 		return -1;

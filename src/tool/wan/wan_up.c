@@ -235,17 +235,19 @@ static void list_one(const struct wan_names *n, bool json, int *count)
 		return; /* it went while we looked */
 	if (state == WAN_UP && ctl_request(n, CTL_TIMEOUT_NS, 2, words, &answer) != 0)
 		return;
-	if (json)
+	if (json) {
 		printf("%s", *count ? ", " : "");
-	if (state == WAN_UP)
-		printf(json ? "%.0s%s" : "%s: %s\n", n->name, answer);
-	else if (json)
-		printf("{\"name\": \"%s\", \"state\": \"%s\"}", n->name,
-		       state == WAN_DEAD ? "dead" : "unknown");
-	else
+		if (state == WAN_UP)
+			fputs(answer, stdout);
+		else
+			printf("{\"name\": \"%s\", \"state\": \"%s\"}", n->name,
+			       state == WAN_DEAD ? "dead" : "unknown");
+	} else {
 		printf("%s: %s\n", n->name,
-		       state == WAN_DEAD ? "its emulator was killed; 'sdr wan down' clears up"
-					 : "belongs to root");
+		       state == WAN_UP	   ? answer
+		       : state == WAN_DEAD ? "its emulator was killed; 'sdr wan down' clears up"
+					   : "belongs to root");
+	}
 	++*count;
 	free(answer);
 }
