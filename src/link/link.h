@@ -70,7 +70,8 @@ struct link_attr {
 	uint64_t delay_ns;     /* propagation */
 	uint64_t jitter_ns;    /* uniform in [0, jitter_ns] on top */
 	bool jitter_reorders;  /* false: jitter never lets a packet overtake another */
-	uint64_t queue_bytes;  /* 0: unlimited; counts what is not serialised yet */
+	uint64_t queue_bytes;  /* 0: unlimited; counts what is not serialised yet, the packet
+				* that comes included: one larger than this never passes */
 	uint64_t queue_ns;     /* the same in time at rate_bps; the tighter one counts */
 	uint64_t ecn_bytes;    /* mark where the queue, packet included, is longer; 0: never */
 	uint64_t ecn_ns;       /* the same in time; the tighter one counts */

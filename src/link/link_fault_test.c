@@ -218,6 +218,23 @@ static void test_marks_in_time(void **state)
 	assert_int_equal(l.counters.marked_pkts, 4);
 }
 
+/* 0 switches marks off, and on again, while the queue stays as it is. */
+static void test_marks_change_live(void **state)
+{
+	struct link_attr attr = {.rate_bps = GBIT8, .ecn_bytes = 500};
+	struct link l = make(&attr);
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		attr.ecn_bytes = i == 0 ? 500 : 0;
+		attr.ecn_ns = i == 2 ? 500 : 0;
+		set(&l, 0, &attr);
+		assert_int_equal(marks(&l, 0, 1000), i % 2 == 0);
+	}
+	assert_int_equal(l.counters.marked_pkts, 2);
+	assert_int_equal(link_queued_bytes(&l, 0), 4000);
+}
+
 static void test_outages_come_again(void **state)
 {
 	struct link_attr attr = {.outage = {.first_ns = 100, .every_ns = 50, .for_ns = 20}};
@@ -685,6 +702,7 @@ int main(void)
 		cmocka_unit_test(test_policer_changes_live),
 		cmocka_unit_test(test_queue_in_time),
 		cmocka_unit_test(test_marks_in_time),
+		cmocka_unit_test(test_marks_change_live),
 		cmocka_unit_test(test_outages_come_again),
 		cmocka_unit_test(test_outage_counts_departures),
 		cmocka_unit_test(test_a_flap_is_a_longer_route),
