@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define WORDS_MAX 1024
+#define BACKLOG 64
 
 int emu_ctl_open(struct emu *e)
 {
@@ -24,7 +25,7 @@ int emu_ctl_open(struct emu *e)
 	unlink(addr.sun_path); /* of an emulator that was killed: the lock is ours */
 	e->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (e->listener >= 0 && bind(e->listener, (struct sockaddr *)&addr, sizeof addr) == 0 &&
-	    listen(e->listener, EMU_CLIENTS) == 0)
+	    listen(e->listener, BACKLOG) == 0)
 		return 0;
 	say("%s: no socket for commands: %s", addr.sun_path, strerror(errno));
 	return -1;
