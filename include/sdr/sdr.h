@@ -531,6 +531,8 @@ struct sdr_train_info {
 	 * one that says nothing (few packets arrived, or all were read at once).
 	 */
 	uint64_t rate_bps[SDR_TRAINS];
+	/* Bit i: rate_bps[i] is what the train was sent at; the path may carry more. */
+	uint32_t bounds;
 };
 /* What is known of the trains of a channel. 0, or -EINVAL (no such channel). */
 SDR_API int sdr_qp_train_query(const struct sdr_qp *qp, uint32_t channel,

@@ -143,9 +143,10 @@ struct cc_grow {
 	uint64_t phase_ns;	/* when the phase began */
 	uint64_t phase_news_ns; /* JUMP, LAND: the first news of what was sent in it */
 	double up_gain, down_gain;
-	uint64_t phase_bps;    /* the estimate when the phase began */
-	uint32_t phase_rounds; /* so far */
-	uint32_t full_rounds;  /* startup: rounds in a row without growth */
+	uint32_t cruise_rounds; /* that CRUISE lasts: few while probes find more */
+	uint64_t phase_bps;	/* the estimate when the phase began */
+	uint32_t phase_rounds;	/* so far */
+	uint32_t full_rounds;	/* startup: rounds in a row without growth */
 	uint64_t full_bps;
 	uint32_t queue_rounds, last_queue_rounds; /* in a row with a standing queue */
 	uint32_t slow_rounds;			  /* in a row well below the estimate */

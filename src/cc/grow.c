@@ -9,13 +9,14 @@
  *	STARTUP   2.885            delivery grew < 25 % in 3 rounds, or a          DRAIN
  *	                           standing queue
  *	                           a hint far above the estimate                   JUMP
- *	JUMP      3/4 of the hint  what arrived in a quarter of a round trip
+ *	JUMP      3/4 of the hint  what arrived in some quarter of a round trip
  *	                             confirms it                                   LAND
- *	                             does not, or a queue grows                    DRAIN
+ *	                             does not, and much was lost; or a queue grows DRAIN
+ *	                             does not in a whole round trip                STARTUP
  *	LAND      the hint         its first half round trip has arrived: all      UP
  *	                             less, or a queue grows                        DRAIN
  *	DRAIN     1 / 2.885        in flight is down to what the path holds        CRUISE
- *	CRUISE    1, a little less 6 rounds                                        UP
+ *	CRUISE    1, a little less a round, then 2, 4, 6 of them                   UP
  *	          with a queue     a standing queue for 2 rounds                   DOWN
  *	UP        1.15 (1.45, 2)   a round                                         LOOK
  *	LOOK      1                a round: more arrived                           UP
@@ -45,7 +46,7 @@
 #define MIN_RTT_AGE_NS UINT64_C(10000000000)
 #define REPROBE_NS UINT64_C(20000000)
 #define BW_ROUNDS 10u
-#define CRUISE_ROUNDS 6u
+#define CRUISE_ROUNDS_MOST 6u
 #define DRAIN_ROUNDS_MAX 8u
 #define DOWN_ROUNDS 3u
 #define STUCK_ROUNDS 5u
@@ -66,6 +67,7 @@
 #define STARTUP_GAIN 2.885
 #define UP_GAIN_FIRST 1.15 /* then the step is three times as high, up to ... */
 #define UP_GAIN_MOST 2.0
+#define LOOK_QUEUE_PART 11u /* of the round trip: six tenths of what UP may have queued */
 #define DOWN_GAIN_MOST 0.85
 #define DOWN_GAIN_LEAST 0.5
 #define CRUISE_GIVE 0.10		/* of the pace, at the longest queue that passes */
@@ -179,7 +181,10 @@ static void phase_set(struct cc_grow *g, enum cc_grow_phase phase, uint64_t now_
 
 static void grow_init(struct cc *cc)
 {
-	cc->u.grow = (struct cc_grow){.phase = CC_GROW_STARTUP, .last_phase = CC_GROW_STARTUP};
+	cc->u.grow = (struct cc_grow){.phase = CC_GROW_STARTUP,
+				      .last_phase = CC_GROW_STARTUP,
+				      .cruise_rounds = 1,
+				      .up_gain = UP_GAIN_FIRST};
 }
 
 static void take_rtt(struct cc_grow *g, const struct cc_sample *s)
@@ -338,6 +343,14 @@ static bool up_found(const struct cc_grow *g)
 	return (double)bw_bps(g) >= (1 + 0.5 * (g->up_gain - 1)) * (double)g->phase_bps;
 }
 
+/* Nothing more is there: the next probe can wait, the longer the more often that was so. */
+static void up_failed(struct cc_grow *g)
+{
+	g->cruise_rounds = up_found(g) ? 1 : 2 * g->cruise_rounds;
+	if (g->cruise_rounds > CRUISE_ROUNDS_MOST)
+		g->cruise_rounds = CRUISE_ROUNDS_MOST;
+}
+
 /* What a round's end decides. */
 static void next_phase(struct cc_grow *g, const struct cc_round *r, bool drained, uint64_t now_ns)
 {
@@ -353,7 +366,12 @@ static void next_phase(struct cc_grow *g, const struct cc_round *r, bool drained
 		phase_set(g, CC_GROW_LOOK, now_ns);
 		break;
 	case CC_GROW_LOOK:
-		phase_set(g, up_found(g) && !g->queue_rounds ? CC_GROW_UP : CC_GROW_DOWN, now_ns);
+		if (up_found(g) && !g->queue_rounds) {
+			phase_set(g, CC_GROW_UP, now_ns);
+		} else {
+			up_failed(g);
+			phase_set(g, CC_GROW_DOWN, now_ns);
+		}
 		break;
 	case CC_GROW_DOWN:
 		/* In flight is down, and yet a queue: others', or a path too short to tell. */
@@ -364,7 +382,7 @@ static void next_phase(struct cc_grow *g, const struct cc_round *r, bool drained
 	case CC_GROW_CRUISE:
 		if (g->queue_rounds >= 2)
 			phase_set(g, CC_GROW_DOWN, now_ns);
-		else if (g->phase_rounds >= CRUISE_ROUNDS && !r->app_limited)
+		else if (g->phase_rounds >= g->cruise_rounds && !r->app_limited)
 			phase_set(g, CC_GROW_UP, now_ns);
 		break;
 	default: /* JUMP and LAND go by time */
@@ -486,10 +504,13 @@ static void jump_step(struct cc *cc, const struct cc_sample *s)
 	/* More than that is overload until it is proved otherwise. */
 	share = f->lost < JUMP_LOSS_MOST * f->sent ? f->lost / f->sent : JUMP_LOSS_MOST;
 	if (g->phase == CC_GROW_JUMP) {
-		if ((double)g->recent.bps < JUMP_CONFIRMS * JUMP_SHARE * hint * (1 - share))
-			jump_end(g, CC_GROW_DRAIN, s);
-		else
+		if ((double)g->recent.bps >= JUMP_CONFIRMS * JUMP_SHARE * hint * (1 - share))
 			phase_cut(g, CC_GROW_LAND, s);
+		else if (share >= JUMP_LOSS_MOST)
+			jump_end(g, CC_GROW_DRAIN, s);
+		/* No loss, no queue: the hosts were slow. That is no fault of the path. */
+		else if (s->now_ns - g->phase_news_ns > g->min_rtt_ns)
+			jump_end(g, CC_GROW_STARTUP, s);
 		return;
 	}
 	if (s->now_ns - g->phase_news_ns < g->min_rtt_ns / 2)
@@ -532,8 +553,10 @@ static void phase_watch(struct cc *cc, const struct cc_sample *s)
 			phase_cut(g, CC_GROW_CRUISE, s);
 		break;
 	case CC_GROW_LOOK:
-		if (queue > u64_max(g->min_rtt_ns / 16, QUEUE_MIN_NS))
+		if (queue > u64_max(g->min_rtt_ns / LOOK_QUEUE_PART, QUEUE_MIN_NS)) {
+			up_failed(g);
 			phase_cut(g, CC_GROW_DOWN, s);
+		}
 		break;
 	default:
 		break;

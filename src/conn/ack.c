@@ -131,8 +131,10 @@ void ack_feed_cc(struct sdr_conn *conn, const struct rel_ack_result *result, uin
 		channel_feed(conn, c, &result->ch[c], now);
 }
 
+/* `now` is when it came, so that what we were late to read makes no round trip longer. */
 void ack_on(struct sdr_conn *conn, const uint8_t *body, size_t len, uint64_t now)
 {
+	now = u64_max(now, conn->last_ack_ns);
 	if (rel_tx_ack(&conn->tx, body, len, now, &conn->result))
 		return; /* counted there */
 	conn->last_ack_ns = now;

@@ -318,14 +318,15 @@ static void service_connecting(struct sdr_conn *conn, uint64_t now)
 	}
 }
 
-static void service_ctrl(struct sdr_conn *conn, uint64_t now)
+static void service_ctrl(struct sdr_conn *conn)
 {
 	struct sdr_ctrl msg;
 
 	msg.size = sizeof(msg);
 	while (sdr_ctrl_recv(conn->qp, &msg) == 1) {
 		if (msg.type == CONN_CTRL_ACK && conn_is_open(conn))
-			ack_on(conn, msg.body, msg.len, now);
+			ack_on(conn, msg.body, msg.len,
+			       u64_sub_floor(sdr_now_ns(conn->net->ctx), msg.age_ns));
 		else if (msg.type == CONN_CTRL_CLOSE && conn->rel_ready)
 			close_on_close(conn);
 		else if (msg.type == CONN_CTRL_CLOSE_ECHO && conn->rel_ready)
@@ -335,7 +336,7 @@ static void service_ctrl(struct sdr_conn *conn, uint64_t now)
 
 static void service_open(struct sdr_conn *conn, uint64_t now)
 {
-	service_ctrl(conn, now);
+	service_ctrl(conn);
 	if (!conn_is_open(conn))
 		return;
 	recv_service(conn, now);
@@ -371,7 +372,7 @@ void conn_service(struct sdr_conn *conn, uint64_t now)
 	if (conn_is_open(conn))
 		service_open(conn, now);
 	else if (conn->state == CONN_CLOSED)
-		service_ctrl(conn, now); /* the peer may have missed our echo */
+		service_ctrl(conn); /* the peer may have missed our echo */
 	if (conn->state == CONN_FAILED && conn->incoming)
 		conn_destroy(conn);
 	else

@@ -5,8 +5,7 @@
  * tell the rate a round trip later. On a short one they would only be a burst.
  *
  * The client sends them behind its first PING, where it knows from TCP that the path is
- * long; whoever did not, with its first large write. The median of what came back is the
- * hint: one train that was read late, or at once, changes little.
+ * long; whoever did not, with its first large write.
  */
 #include "conn/internal.h"
 #include <stdlib.h>
@@ -41,23 +40,42 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/*
+ * The median of what is a measure: the trains that the path has made longer, and of the
+ * others, whose rate the path carries at least, those that say more than some measure does.
+ * Without any measure, the most that is known to pass. 0: nothing is known.
+ */
+static uint64_t trains_rate(const struct sdr_train_info *info)
+{
+	uint64_t rate[SDR_TRAINS], most = 0, least = UINT64_MAX;
+	uint32_t n = 0, all = (uint32_t)u64_min(info->sent, SDR_TRAINS);
+
+	for (uint32_t i = 0; i < all; i++) {
+		most = u64_max(most, info->rate_bps[i]);
+		if (info->rate_bps[i] && !(info->bounds >> i & 1))
+			least = u64_min(least, info->rate_bps[i]);
+	}
+	for (uint32_t i = 0; i < all; i++) {
+		if (info->rate_bps[i] >= least)
+			rate[n++] = info->rate_bps[i];
+	}
+	if (!n)
+		return most;
+	qsort(rate, n, sizeof(rate[0]), by_size);
+	return rate[(n - 1) / 2];
+}
+
 /* Of one channel; several of them may be one path. */
-static void hint_give(struct sdr_conn *conn, uint32_t c, struct sdr_train_info *info, uint64_t now)
+static void hint_give(struct sdr_conn *conn, uint32_t c, const struct sdr_train_info *info,
+		      uint64_t now)
 {
 	double payload = conn->qi.payload_bytes;
 	double headers = 1500 - sdr_payload_for_mtu(1500, 0);
-	uint32_t n = 0;
+	double rate = (double)trains_rate(info);
 
-	for (uint32_t i = 0; i < u64_min(info->sent, SDR_TRAINS); i++)
-		if (info->rate_bps[i])
-			info->rate_bps[n++] = info->rate_bps[i];
-	if (!n)
-		return;
-	qsort(info->rate_bps, n, sizeof(info->rate_bps[0]), by_size);
 	/* In payload of full packets, as everything that is counted here. */
 	cc_hint(&conn->ch[c].cc,
-		(uint64_t)((double)info->rate_bps[(n - 1) / 2] * HINT_SHARE * payload /
-			   (payload + headers) / conn->channels),
+		(uint64_t)(rate * HINT_SHARE * payload / (payload + headers) / conn->channels),
 		now);
 }
 

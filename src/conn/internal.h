@@ -54,11 +54,12 @@
 #define CONN_HELLO_TIMEOUT_NS (5 * NS_PER_S)
 #define CONN_HELLO_GRACE_NS (200 * NS_PER_MS) /* nobody is pushed out before */
 #define CONN_ACCEPT_PAUSE_NS (100 * NS_PER_MS)
-#define CONN_AGAIN_NS (50 * NS_PER_US)	   /* the device was full: look again */
-#define CONN_QUANTUM_NS (200 * NS_PER_US)  /* of the rate: a train's length */
-#define CONN_ACK_HOLD_NS (100 * NS_PER_US) /* between ACKs to a peer that has our answer */
-#define CONN_BURST_NS (500 * NS_PER_US)	   /* of the rate: what an idle pacer saves up */
-#define CONN_PKT_MIN_BYTES 64u		   /* a packet costs no less */
+#define CONN_AGAIN_NS (50 * NS_PER_US)	    /* the device was full: look again */
+#define CONN_QUANTUM_NS (200 * NS_PER_US)   /* of the rate: a train's length */
+#define CONN_ACK_HOLD_NS (100 * NS_PER_US)  /* between ACKs to a peer that has our answer */
+#define CONN_BURST_NS (500 * NS_PER_US)	    /* of the rate: what a pacer saves up at least ... */
+#define CONN_BURST_MOST_NS (10 * NS_PER_MS) /* ... and at most, on a long path */
+#define CONN_PKT_MIN_BYTES 64u		    /* a packet costs no less */
 #define CONN_ADDRS_MAX 16u
 #define CONN_TARGET_LEN 96u
 

@@ -167,9 +167,18 @@ static double rate_bytes_per_ns(const struct conn_channel *ch)
 	return (double)cc_pacing_bps(&ch->cc) / 8e9;
 }
 
-static void tokens_refill(struct conn_channel *ch, double rate, double quantum, uint64_t now)
+/*
+ * A host that wakes us up late does not make the path slower: what the pacer owes is sent
+ * at once then, up to a part of the round trip, which any queue of a long path holds. Who
+ * comes back from idleness is owed little.
+ */
+static void tokens_refill(struct sdr_conn *conn, struct conn_channel *ch, double rate,
+			  double quantum, bool idle, uint64_t now)
 {
-	double most = rate * (double)CONN_BURST_NS;
+	uint64_t late =
+		idle ? CONN_BURST_NS
+		     : u64_min(u64_max(conn_rtt_ns(conn) / 8, CONN_BURST_NS), CONN_BURST_MOST_NS);
+	double most = rate * (double)late;
 
 	if (most < 2 * quantum)
 		most = 2 * quantum;
@@ -205,7 +214,7 @@ static uint32_t channel_room(struct sdr_conn *conn, uint32_t c, uint32_t want, d
 	/* A window smaller than a few trains is used up in smaller ones. */
 	if (quantum > 1 && quantum * cost > cwnd / 4)
 		quantum = (uint32_t)u64_max(1, (uint64_t)(cwnd / 4 / cost));
-	tokens_refill(ch, rate, quantum * cost, now);
+	tokens_refill(conn, ch, rate, quantum * cost, used <= 0, now);
 	need = (double)u64_min(want, quantum) * cost;
 	if (used + need > cwnd && used > 0)
 		return 0;

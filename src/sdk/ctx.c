@@ -400,6 +400,8 @@ int sdr_progress(struct sdr_ctx *ctx)
 
 		if (n < 0)
 			return n;
+		/* Ages are of the moment when they were taken: no earlier one goes with them. */
+		now = sdk_now(ctx);
 		for (int i = 0; i < n; i++)
 			on_event(ctx, &ctx->events[i], now);
 		did += n;

@@ -10,12 +10,15 @@
 
 #define TRAIN_RX 4u /* trains that are told about */
 #define TRAIN_WAIT_NS (3 * NS_PER_MS)
+#define TRAIN_SAME_NS (2 * NS_PER_US) /* read together, told one after the other */
 #define TRAIN_BODY_BYTES (FABRIC_CTRL_MAX - WIRE_CTRL_BODY_HDR_BYTES - WIRE_MSG_HDR_BYTES)
 #define TRAIN_PKTS_LEAST 8u /* after the first; fewer say nothing */
 #define TRAIN_STAMPS_LEAST 3u
+#define TRAIN_STRETCH 1.3 /* a path that is slower than the sender makes a train longer */
 
 struct train_rx {
 	uint64_t first_ns, last_ns; /* the packets that were read first, and last */
+	uint64_t stamp_ns;	    /* the last time that counted as one of its own */
 	uint32_t first_index, last_index;
 	uint32_t packets, stamps; /* after the first */
 	uint8_t train;
@@ -26,6 +29,7 @@ struct train_tx {
 	uint32_t count;
 	uint64_t span_ns; /* that handing it to the device took */
 	uint64_t rate_bps;
+	bool bound; /* it was hardly faster when it left: the path may carry more */
 };
 
 /* Of one channel, from the first train in either direction on. */
@@ -79,13 +83,17 @@ void train_on_train(struct sdr_qp *qp, const struct wire_train *msg, const struc
 	if (!t)
 		return; /* no memory: the peer finds the rate without it */
 	rx = rx_find(t, msg->train);
-	if (!rx->used || at_ns <= rx->first_ns) {
+	if (!rx->used || at_ns <= rx->first_ns + TRAIN_SAME_NS) {
 		rx->first_ns = rx->last_ns = rx->used ? rx->first_ns : at_ns;
+		rx->stamp_ns = rx->first_ns;
 		rx->first_index = rx->last_index = msg->index;
 		rx->used = true;
 	} else if (rx->packets < UINT8_MAX) {
 		rx->packets++;
-		rx->stamps += at_ns > rx->last_ns;
+		if (at_ns > rx->stamp_ns + TRAIN_SAME_NS) {
+			rx->stamps++;
+			rx->stamp_ns = at_ns;
+		}
 		rx->last_ns = u64_max(rx->last_ns, at_ns);
 		rx->last_index = (uint32_t)u64_max(rx->last_index, msg->index);
 	}
@@ -179,6 +187,7 @@ void train_on_seen(struct sdr_qp *qp, const struct wire_train_seen *msg, uint32_
 			continue;
 		}
 		tx->rate_bps = span_rate(qp, tx, span);
+		tx->bound = (double)span->span_ns < TRAIN_STRETCH * (double)tx->span_ns;
 		t->seen++;
 	}
 }
@@ -240,8 +249,12 @@ int sdr_qp_train_query(const struct sdr_qp *qp, uint32_t channel, struct sdr_tra
 	if (channel >= qp->channels)
 		return -EINVAL;
 	t = qp->live ? qp->live->channel[channel].trains : NULL;
-	for (uint32_t i = 0; t && i < u64_min(t->sent, SDR_TRAINS); i++)
-		info.rate_bps[i] = t->tx[(t->sent - 1 - i) % SDR_TRAINS].rate_bps;
+	for (uint32_t i = 0; t && i < u64_min(t->sent, SDR_TRAINS); i++) {
+		const struct train_tx *tx = &t->tx[(t->sent - 1 - i) % SDR_TRAINS];
+
+		info.rate_bps[i] = tx->rate_bps;
+		info.bounds |= (uint32_t)tx->bound << i;
+	}
 	if (t) {
 		info.sent = t->sent;
 		info.seen = t->seen;

@@ -20,8 +20,15 @@
 struct rx_about {
 	size_t segment_bytes;
 	bool ce;
-	uint64_t at_ns;
+	uint64_t stamp_ns; /* the kernel's, of its wall clock; 0: none */
+	uint64_t at_ns;	   /* when it was read */
+	uint64_t age_ns;   /* since the kernel had it, then */
 	struct udp_addr from, local;
+};
+
+/* Now, on both clocks: the kernel stamps packets by the one that may be set. */
+struct rx_now {
+	uint64_t mono_ns, wall_ns;
 };
 
 int udp_rx_init(struct udp_worker *w)
@@ -51,6 +58,11 @@ void udp_rx_fini(struct udp_worker *w)
 	for (unsigned int i = 0; i < UDP_RX_BATCH; i++)
 		free(w->buf[i]);
 	free(w->ring.slot);
+}
+
+static uint64_t timespec_ns(const struct timespec *ts)
+{
+	return (uint64_t)ts->tv_sec * UINT64_C(1000000000) + (uint64_t)ts->tv_nsec;
 }
 
 static void note_drops(struct udp_worker *w, struct udp_sock *s, uint32_t drops)
@@ -113,6 +125,11 @@ static void read_cmsg(struct udp_worker *w, struct udp_sock *s, struct msghdr *m
 		} else if (level == SOL_SOCKET && type == SO_RXQ_OVFL) {
 			memcpy(&drops, CMSG_DATA(c), sizeof(drops));
 			note_drops(w, s, drops);
+		} else if (level == SOL_SOCKET && type == SCM_TIMESTAMPNS) {
+			struct timespec ts;
+
+			memcpy(&ts, CMSG_DATA(c), sizeof(ts));
+			about->stamp_ns = timespec_ns(&ts);
 		} else if (level == SOL_IP && type == IP_TOS) {
 			about->ce = (*CMSG_DATA(c) & ECN_MASK) == ECN_CE;
 		} else if (level == SOL_IPV6 && type == IPV6_TCLASS) {
@@ -145,7 +162,11 @@ static void push_ctrl(struct udp_worker *w, struct udp_qp *qp, const struct rx_a
 	c->psn = ctrl->psn;
 	c->src_qpn = ctrl->src_qpn;
 	c->len = ctrl->len;
-	c->at_ns = about->at_ns;
+	/*
+	 * Control datagrams are timed by when they came: trains, round trips. Data by when they
+	 * were read: what came after the newest that was read may still wait behind it.
+	 */
+	c->at_ns = about->at_ns - about->age_ns;
 	memcpy(c->data, ctrl->body, ctrl->len);
 	atomic_store(&ring->head, head + 1); /* pairs with udp_wait: then looks at `waiting` */
 	udp_notify(w->f);
@@ -222,12 +243,31 @@ static void rx_super(struct udp_worker *w, struct udp_sock *s, const uint8_t *bu
 	}
 }
 
-static void rx_message(struct udp_worker *w, struct udp_sock *s, unsigned int i, uint64_t now_ns)
+static struct rx_now rx_now_get(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	return (struct rx_now){.mono_ns = udp_now_ns(), .wall_ns = timespec_ns(&ts)};
+}
+
+/* How long it has waited for us; 0 where the stamp cannot be (somebody set the clock). */
+static uint64_t rx_age_ns(const struct rx_about *about, const struct rx_now *now)
+{
+	uint64_t age = u64_sub_floor(now->wall_ns, about->stamp_ns);
+
+	return about->stamp_ns && age < UDP_AGE_MAX_NS ? age : 0;
+}
+
+static void rx_message(struct udp_worker *w, struct udp_sock *s, unsigned int i,
+		       const struct rx_now *now)
 {
 	struct msghdr *msg = &w->mm[i].msg_hdr;
-	struct rx_about about = {.at_ns = now_ns};
+	struct rx_about about = {0};
 
 	read_cmsg(w, s, msg, &about);
+	about.at_ns = now->mono_ns;
+	about.age_ns = rx_age_ns(&about, now);
 	udp_addr_from(&about.from, (struct sockaddr *)&w->name[i]);
 	rx_super(w, s, w->buf[i], w->mm[i].msg_len, &about);
 	msg->msg_namelen = sizeof(w->name[i]);
@@ -249,7 +289,7 @@ static bool ring_is_crowded(const struct udp_worker *w)
 unsigned int udp_rx_socket(struct udp_worker *w, struct udp_sock *s, unsigned int budget)
 {
 	unsigned int got = 0, errors = 0;
-	uint64_t now_ns = 0;
+	struct rx_now now = {0};
 
 	while (got < budget && !ring_is_crowded(w)) {
 		int n = recvmmsg(s->fd, w->mm, UDP_RX_BATCH, MSG_DONTWAIT, NULL);
@@ -265,14 +305,14 @@ unsigned int udp_rx_socket(struct udp_worker *w, struct udp_sock *s, unsigned in
 		}
 		if (n < 0)
 			break;
-		now_ns = udp_now_ns();
+		now = rx_now_get();
 		for (int i = 0; i < n; i++)
-			rx_message(w, s, (unsigned int)i, now_ns);
+			rx_message(w, s, (unsigned int)i, &now);
 		got += (unsigned int)n;
 		if (n < (int)UDP_RX_BATCH)
 			break;
 	}
-	if (now_ns != 0)
-		check_drops(w, s, now_ns);
+	if (now.mono_ns != 0)
+		check_drops(w, s, now.mono_ns);
 	return got;
 }

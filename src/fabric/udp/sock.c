@@ -64,6 +64,8 @@ static void set_options(const struct udp_fabric *f, struct udp_sock *s)
 	set_buffers(s, f->attr.sockbuf_bytes);
 	set_discover(s, false);
 	set_int(s->fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+	/* When the kernel had a packet, not when we came to read it: see rx_age_ns(). */
+	set_int(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
 	set_int(s->fd, SOL_IP, IP_RECVTOS, 1);
 	if (s->family == AF_INET6)
 		set_int(s->fd, SOL_IPV6, IPV6_RECVTCLASS, 1);
