@@ -95,8 +95,10 @@ static int send_words(int fd, int n_words, char *const *words)
 		memcpy(request + used, words[i], len);
 		used += len;
 	}
-	if (send(fd, request, used, MSG_NOSIGNAL) != (ssize_t)used || shutdown(fd, SHUT_WR) < 0) {
-		say("the link's emulator does not listen: %s: try again", strerror(errno));
+	/* Who hung up has answered before it heard us: there is no place. */
+	if ((send(fd, request, used, MSG_NOSIGNAL) != (ssize_t)used || shutdown(fd, SHUT_WR) < 0) &&
+	    errno != EPIPE && errno != ECONNRESET && errno != ENOTCONN) {
+		say("the link's emulator cannot be asked: %s: try again", strerror(errno));
 		return -1;
 	}
 	return 0;
@@ -136,33 +138,47 @@ static ssize_t receive(int fd, uint64_t until_ns, char **buf)
 	return -1;
 }
 
-int ctl_request(const struct wan_names *n, uint64_t timeout_ns, int n_words, char *const *words,
-		char **answer)
+/* One try: the kind of the answer, or -1: said. *buf is the whole answer. */
+static int try_request(const struct wan_names *n, uint64_t until_ns, int n_words,
+		       char *const *words, char **buf)
 {
-	char *buf = NULL;
+	int fd = connect_to(n), kind = -1;
 	ssize_t len;
-	int fd = connect_to(n), rc = -1;
 
-	*answer = NULL;
+	*buf = NULL;
 	if (fd < 0)
 		return -1;
 	if (send_words(fd, n_words, words) == 0) {
-		len = receive(fd, now_ns() + timeout_ns, &buf);
+		len = receive(fd, until_ns, buf);
 		if (len < 0)
 			say_hung(n, fd);
-		else if (len < 2 || buf[len - 1] != '\0' ||
-			 (buf[0] != CTL_OK && buf[0] != CTL_ERROR))
+		else if (len < 2 || (*buf)[len - 1] != '\0')
 			say_state(n);
 		else
-			rc = buf[0] == CTL_OK ? 0 : 1;
+			kind = (*buf)[0];
 	}
 	close(fd);
-	if (rc >= 0)
+	return kind;
+}
+
+int ctl_request(const struct wan_names *n, uint64_t timeout_ns, int n_words, char *const *words,
+		char **answer)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	uint64_t until = now_ns() + timeout_ns;
+	char *buf;
+	int kind;
+
+	*answer = NULL;
+	while ((kind = try_request(n, until, n_words, words, &buf)) == CTL_BUSY &&
+	       now_ns() < until) {
+		free(buf);
+		nanosleep(&pause, NULL);
+	}
+	if (kind >= 0)
 		*answer = strdup(buf + 1);
 	free(buf);
-	if (rc >= 0 && !*answer) {
+	if (kind >= 0 && !*answer)
 		say("no memory for the answer");
-		return -1;
-	}
-	return rc;
+	return !*answer ? -1 : kind == CTL_OK ? 0 : 1;
 }

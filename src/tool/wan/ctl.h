@@ -2,7 +2,7 @@
 /*
  * How commands talk to a link's emulator: a Unix stream socket in the link's directory. A
  * request is words that end in NUL each, and ends where the client shuts its side; the answer is
- * CTL_OK or CTL_ERROR, text, and a NUL. One request a connection.
+ * CTL_OK, CTL_ERROR or CTL_BUSY, text, and a NUL. One request a connection.
  *
  *	stat [json]    values and counters
  *	brief [json]   one line, or a small object
@@ -20,6 +20,7 @@
 #define CTL_ANSWER_MAX (4 << 20)
 #define CTL_OK 'k'
 #define CTL_ERROR 'e'
+#define CTL_BUSY 'b' /* all places are taken: ask again */
 #define CTL_TIMEOUT_NS (5 * NS_PER_S)
 #define CTL_DOWN_NS (20 * NS_PER_S)
 

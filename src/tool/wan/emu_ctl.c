@@ -239,7 +239,7 @@ static void admit(struct emu *e)
 		c->until_ns = emu_now_ns(e) + EMU_CLIENT_NS;
 		return;
 	}
-	emu_ctl_answer(fd, CTL_ERROR, "too many commands talk to the emulator: try again");
+	emu_ctl_answer(fd, CTL_BUSY, "too many commands talk to the emulator");
 }
 
 /* ---- for the loop ------------------------------------------------------------------ */
