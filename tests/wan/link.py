@@ -403,6 +403,14 @@ def case_not_root():
     fails("exec", LINK, "a", "--", "true", code=126, says="belongs to root", preexec_fn=nobody)
 
 
+def case_exec_environment():
+    up()
+    ends = stat()["ends"]
+    out = sdr("exec", LINK, "b", "--", "sh", "-c",
+              "echo $SDR_WAN $SDR_WAN_A $SDR_WAN_B $SDR_WAN_A6 $SDR_WAN_B6")[0].split()
+    assert out == [LINK, ends["a"]["ipv4"], ends["b"]["ipv4"], ends["a"]["ipv6"], ends["b"]["ipv6"]], out
+
+
 # ---- run -----------------------------------------------------------------------------
 
 def case_run():

@@ -34,6 +34,15 @@ static int become(char **command)
 	return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE;
 }
 
+static void set_environment(const struct wan_names *n)
+{
+	setenv("SDR_WAN", n->name, 1);
+	setenv("SDR_WAN_A", n->end[WAN_A].v4_text, 1);
+	setenv("SDR_WAN_B", n->end[WAN_B].v4_text, 1);
+	setenv("SDR_WAN_A6", n->end[WAN_A].v6_text, 1);
+	setenv("SDR_WAN_B6", n->end[WAN_B].v6_text, 1);
+}
+
 int wan_exec(struct wan_args *a, enum wan_end end)
 {
 	const struct wan_names *n = &a->names;
@@ -54,6 +63,7 @@ int wan_exec(struct wan_args *a, enum wan_end end)
 	}
 	if (wan_end_enter(n, end) < 0)
 		return EXIT_NOT_RUNNABLE;
+	set_environment(n);
 	return become(a->command);
 }
 
@@ -66,15 +76,6 @@ static void ending_signals(sigset_t *set)
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGHUP);
 	sigaddset(set, SIGQUIT);
-}
-
-static void set_environment(const struct wan_names *n)
-{
-	setenv("SDR_WAN", n->name, 1);
-	setenv("SDR_WAN_A", n->end[WAN_A].v4_text, 1);
-	setenv("SDR_WAN_B", n->end[WAN_B].v4_text, 1);
-	setenv("SDR_WAN_A6", n->end[WAN_A].v6_text, 1);
-	setenv("SDR_WAN_B6", n->end[WAN_B].v6_text, 1);
 }
 
 static _Noreturn void be_command(const struct wan_args *a, const sigset_t *mask)
