@@ -99,6 +99,7 @@ static bool sizes_ok(const struct link_attr *a)
 		a->jitter_ns,	     a->queue_bytes,	     a->queue_ns,      a->ecn_bytes,
 		a->ecn_ns,	     a->reorder_ns,	     a->duplicate_ns,  a->outage.first_ns,
 		a->outage.every_ns,  a->flap.first_ns,	     a->flap.every_ns, a->flap_delay_ns,
+		a->burst_idle_ns,
 	};
 
 	for (size_t i = 0; i < SDR_ARRAY_LEN(sizes); i++)
@@ -305,10 +306,15 @@ static bool enqueue(struct link *l, uint32_t bytes, struct link_fate *fate)
 	return true;
 }
 
-static bool random_loss(struct link *l)
+static bool random_loss(struct link *l, uint64_t depart_ns)
 {
 	const struct link_ge *ge = &l->attr.loss;
-	bool lost = chance(l, l->bad ? ge->loss_bad : ge->loss_good);
+	bool lost;
+
+	if (l->attr.burst_idle_ns && depart_ns - l->depart_ns >= l->attr.burst_idle_ns)
+		start_loss(l);
+	l->depart_ns = depart_ns;
+	lost = chance(l, l->bad ? ge->loss_bad : ge->loss_good);
 
 	if (chance(l, l->bad ? ge->p_bg : ge->p_gb))
 		l->bad = !l->bad;
@@ -339,7 +345,7 @@ static bool dark(struct link *l, uint64_t depart_ns)
 static enum link_loss medium_loss(struct link *l, uint64_t index, uint64_t depart_ns)
 {
 	const struct link_attr *a = &l->attr;
-	bool listed, random = random_loss(l); /* steps whatever else happens */
+	bool listed, random = random_loss(l, depart_ns); /* steps whatever else happens */
 
 	if (!l->scheduled)
 		return random ? LINK_LOST_RANDOM : LINK_LOST_NOT;

@@ -28,8 +28,8 @@
 
 /*
  * Gilbert-Elliott loss (RFC 6534's and the netem manual's letters: p, r, 1-h, 1-k): two
- * states, a step after each packet. All zero: no loss. p_gb = p_bg = 0 with loss_good
- * set: i.i.d. loss.
+ * states, a step after each packet (and see burst_idle_ns). All zero: no loss. p_gb = p_bg = 0 with
+ * loss_good set: i.i.d. loss.
  */
 struct link_ge {
 	double p_gb;	  /* good -> bad */
@@ -66,23 +66,25 @@ struct link_attr {
 	uint32_t mtu_bytes; /* larger packets are lost; 0: any. Whether the sender is told
 			     * (ICMP) or not (a black hole) is up to the owner */
 	struct link_policer policer;
-	uint64_t rate_bps;     /* 0: infinite */
-	uint64_t delay_ns;     /* propagation */
-	uint64_t jitter_ns;    /* uniform in [0, jitter_ns] on top */
-	bool jitter_reorders;  /* false: jitter never lets a packet overtake another */
-	uint64_t queue_bytes;  /* 0: unlimited; counts what is not serialised yet, the packet
-				* that comes included: one larger than this never passes */
-	uint64_t queue_ns;     /* the same in time at rate_bps; the tighter one counts */
-	uint64_t ecn_bytes;    /* mark where the queue, packet included, is longer; 0: never */
-	uint64_t ecn_ns;       /* the same in time; the tighter one counts */
-	struct link_ge loss;   /* see link_ge_iid, link_ge_mean */
-	double reorder_p;      /* a packet is held back by ... */
-	uint64_t reorder_ns;   /* ... this much, out of its order; 0: may overtake by its jitter */
-	double duplicate_p;    /* a second copy ... */
-	uint64_t duplicate_ns; /* ... this much after the first */
-	double corrupt_p;      /* one bit of the (first) copy is flipped */
-	const uint64_t *drop;  /* indices of packets to lose, ascending; 0 is the first packet */
-	size_t n_drop;	       /* ... offered after link_init or link_attr_set */
+	uint64_t rate_bps;	/* 0: infinite */
+	uint64_t delay_ns;	/* propagation */
+	uint64_t jitter_ns;	/* uniform in [0, jitter_ns] on top */
+	bool jitter_reorders;	/* false: jitter never lets a packet overtake another */
+	uint64_t queue_bytes;	/* 0: unlimited; counts what is not serialised yet, the packet
+				 * that comes included: one larger than this never passes */
+	uint64_t queue_ns;	/* the same in time at rate_bps; the tighter one counts */
+	uint64_t ecn_bytes;	/* mark where the queue, packet included, is longer; 0: never */
+	uint64_t ecn_ns;	/* the same in time; the tighter one counts */
+	uint64_t burst_idle_ns; /* the state of loss is drawn anew after so long without a packet:
+				 * a burst on a real line passes, whoever sends; 0: never */
+	struct link_ge loss;	/* see link_ge_iid, link_ge_mean */
+	double reorder_p;	/* a packet is held back by ... */
+	uint64_t reorder_ns;	/* ... this much, out of its order; 0: may overtake by its jitter */
+	double duplicate_p;	/* a second copy ... */
+	uint64_t duplicate_ns;	/* ... this much after the first */
+	double corrupt_p;	/* one bit of the (first) copy is flipped */
+	const uint64_t *drop;	/* indices of packets to lose, ascending; 0 is the first packet */
+	size_t n_drop;		/* ... offered after link_init or link_attr_set */
 	const struct link_blackout *blackout; /* ascending, disjoint */
 	size_t n_blackout;
 	struct link_periodic outage; /* packets that would leave the queue in it are lost */
@@ -145,6 +147,7 @@ struct link {
 	uint64_t index;		 /* of the next packet, for the drop list */
 	size_t drop_next, blackout_next;
 	uint64_t outage_at_ns, flap_at_ns; /* begin of the interval last looked at */
+	uint64_t depart_ns;		   /* of the last packet that came to the loss process */
 	bool bad;			   /* Gilbert-Elliott state */
 	bool flapped;			   /* the last delivered packet took the longer route */
 

@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "base/units.h"
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -691,9 +692,41 @@ static void test_the_largest_packets_are_exact(void **state)
 	assert_int_equal(offer(&l, 8 * NS_PER_S - 1, 1, NULL), LINK_LOST_POLICER);
 }
 
+/* How often the fate changes from one packet to the next, gap_ns apart. */
+static double changes(uint64_t burst_idle_ns, uint64_t gap_ns)
+{
+	/* Half of them lost, 100 in a row. */
+	struct link_attr attr = {.loss = {.p_gb = 0.01, .p_bg = 0.01, .loss_bad = 1},
+				 .burst_idle_ns = burst_idle_ns};
+	unsigned int n = 20000, changed = 0;
+	struct link_fate fate;
+	struct link l;
+	bool last = false;
+
+	assert_int_equal(link_init(&l, &attr, 7), 0);
+	for (unsigned int i = 0; i < n; i++) {
+		bool now = link_offer(&l, (i + 1) * gap_ns, 1500, &fate) > 0;
+
+		changed += i && now != last;
+		last = now;
+	}
+	link_check(&l);
+	return (double)changed / (double)n;
+}
+
+/* A burst does not wait for the next packet: a lone resend has a chance of its own. */
+static void test_bursts_pass_with_idle_time(void **state)
+{
+	(void)state;
+	assert_true(fabs(changes(0, NS_PER_S) - 0.01) < 0.003);
+	assert_true(fabs(changes(1000, 999) - 0.01) < 0.003);
+	assert_true(fabs(changes(1000, 1000) - 0.5) < 0.02);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bursts_pass_with_idle_time),
 		cmocka_unit_test(test_cut_and_back),
 		cmocka_unit_test(test_mtu_is_exact),
 		cmocka_unit_test(test_policer_burst_and_refill),

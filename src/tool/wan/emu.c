@@ -31,6 +31,7 @@
  * to wake it for a frame costs the end that sent it more than the frame does. So late may
  * a frame be in or out, but never by more than a part of the link's delay.
  */
+#define RESERVE_MOST 67108864.0 /* bytes, of memory that waits for packets */
 #define REST_NS (100 * NS_PER_US)
 #define REST_PART 20
 
@@ -154,12 +155,31 @@ static int claim(struct emu *e)
 	return 0;
 }
 
+/* What the paths and their queues hold when full, up to a limit. */
+static uint64_t full_bytes(const struct wan_config *c)
+{
+	double sum = 0;
+
+	for (uint32_t k = 0; k < c->n_paths; k++) {
+		for (int from = WAN_A; from <= WAN_B; from++) {
+			const struct link_attr *a = &c->path[from][k].attr;
+
+			sum += (double)a->rate_bps / (8 * NS_PER_S) *
+				       ((double)a->delay_ns + (double)a->queue_ns) +
+			       (double)a->queue_bytes;
+		}
+	}
+	return sum < RESERVE_MOST ? (uint64_t)sum : (uint64_t)RESERVE_MOST;
+}
+
 static int make_line(struct emu *e)
 {
 	int rc = wan_line_create(&e->setup.config, 0, &sdr_alloc_system, &e->line);
 
-	if (rc == 0)
+	if (rc == 0) {
+		wan_line_reserve(e->line, full_bytes(&e->setup.config));
 		return 0;
+	}
 	e->line = NULL;
 	say("the link's values do not fit together: %s: see 'sdr help wan'", strerror(-rc));
 	return -1;

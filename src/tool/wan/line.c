@@ -93,6 +93,11 @@ int wan_line_create(const struct wan_config *config, uint64_t now_ns, const stru
 	return 0;
 }
 
+void wan_line_reserve(struct wan_line *line, uint64_t bytes)
+{
+	line_memory_reserve(&line->memory, bytes);
+}
+
 static void free_list(struct wan_line *line, struct piece *piece)
 {
 	while (piece) {

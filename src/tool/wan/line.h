@@ -63,6 +63,8 @@ void wan_line_destroy(struct wan_line *line);
  * what they have. Errors as create; on an error nothing has changed.
  */
 int wan_line_set(struct wan_line *line, uint64_t now_ns, const struct wan_config *config);
+/* Keeps so much memory at hand, already touched: packets do not wait for page faults. */
+void wan_line_reserve(struct wan_line *line, uint64_t bytes);
 const struct wan_config *wan_line_config(const struct wan_line *line);
 /* The NAT forgets its mappings now. */
 void wan_line_rebind(struct wan_line *line);

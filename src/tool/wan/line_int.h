@@ -60,6 +60,7 @@ struct line_memory {
 	struct slab *free;
 	uint64_t limit_bytes; /* 0: none */
 	uint64_t n_used, n_free, peak_bytes;
+	uint64_t n_keep;     /* slabs, used and free, that are not given back */
 	uint64_t heap_bytes; /* of the heap of pieces, which never shrinks */
 };
 
@@ -127,6 +128,8 @@ struct piece *piece_room(struct line_memory *m, struct slab **slab, uint32_t len
 void piece_take(struct piece *piece, struct slab *slab, uint32_t len);
 void piece_free(struct line_memory *m, struct piece *piece);
 void slab_close(struct line_memory *m, struct slab **slab);
+/* Has so much at hand from now on, touched, and keeps it; half of the limit at most. */
+void line_memory_reserve(struct line_memory *m, uint64_t bytes);
 /* Gives spare slabs back until so many bytes more are within the limit; false: too few. */
 bool line_memory_room(struct line_memory *m, uint64_t bytes);
 /* What the heap takes now. */

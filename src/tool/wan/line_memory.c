@@ -7,6 +7,8 @@
 #include "base/bits.h"
 #include "base/check.h"
 
+#include <string.h>
+
 /* Empty slabs that are kept for the next: a share of those in use, and these. */
 #define SPARE_SHARE 16
 #define SPARE_MIN 4
@@ -61,10 +63,30 @@ static struct slab *slab_new(struct line_memory *m)
 	return slab;
 }
 
+void line_memory_reserve(struct line_memory *m, uint64_t bytes)
+{
+	uint64_t most = m->limit_bytes ? m->limit_bytes / 2 : UINT64_MAX;
+
+	m->n_keep = u64_min(bytes / SLAB_BYTES + (bytes % SLAB_BYTES > 0), most / SLAB_BYTES);
+	while (m->n_used + m->n_free < m->n_keep) {
+		struct slab *slab = alloc_zeroed(m->alloc, SLAB_BYTES);
+
+		if (!slab)
+			return; /* it will be missed, if at all, when it is needed */
+		/* A first touch costs a page fault, which is long where a frame waits for it. */
+		memset(slab, 1, SLAB_BYTES);
+		slab->next = m->free;
+		m->free = slab;
+		m->n_free++;
+	}
+	m->peak_bytes = u64_max(m->peak_bytes, line_memory_bytes(m));
+}
+
 static void slab_done(struct line_memory *m, struct slab *slab)
 {
 	m->n_used--;
-	if (m->n_free >= m->n_used / SPARE_SHARE + SPARE_MIN ||
+	if ((m->n_free >= m->n_used / SPARE_SHARE + SPARE_MIN &&
+	     m->n_used + m->n_free >= m->n_keep) ||
 	    (m->limit_bytes && line_memory_bytes(m) + SLAB_BYTES > m->limit_bytes)) {
 		alloc_free(m->alloc, slab);
 		return;

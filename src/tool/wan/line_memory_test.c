@@ -287,12 +287,43 @@ static void test_failing_allocations(void **state)
 	}
 }
 
+/* What was reserved is there at once, stays when the line is empty, and is within the limit. */
+static void test_reserve(void **state)
+{
+	const struct twin_spec spec = rig_tcp(44, 1);
+	const uint64_t reserved = 8 << 20;
+	struct wan_line *line;
+	struct wan_frame f;
+
+	(void)state;
+	rig_fresh(1);
+	rig_both(0, 0, SECOND);
+	line = rig_make();
+	wan_line_reserve(line, reserved);
+	assert_in_range(rig_counters(line).memory_bytes, reserved, reserved + (2 << 20));
+	for (unsigned int i = 0; i < 320; i++) /* 20 MiB */
+		rig_offer(line, WAN_A, 0, &spec);
+	assert_true(rig_counters(line).memory_bytes > 2 * reserved);
+	while (wan_line_take(line, 10 * SECOND, &f))
+		;
+	assert_in_range(rig_counters(line).memory_bytes, reserved, reserved + (2 << 20));
+	wan_line_check(line);
+	wan_line_destroy(line);
+
+	rig_config->memory_bytes = 2 * reserved;
+	line = rig_make();
+	wan_line_reserve(line, 4 * reserved);
+	assert_in_range(rig_counters(line).memory_bytes, reserved - (3 << 20), reserved);
+	wan_line_destroy(line);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_memory_limit),
 		cmocka_unit_test(test_gone_paths_give_memory_back),
 		cmocka_unit_test(test_limit_is_lowered),
+		cmocka_unit_test(test_reserve),
 		cmocka_unit_test(test_limit_counts_all),
 		cmocka_unit_test(test_contents_survive),
 		cmocka_unit_test(test_failing_allocations),

@@ -189,6 +189,18 @@ static int take_burst(struct scope *s, const char *text)
 	return 0;
 }
 
+static int take_burst_idle(struct scope *s, const char *text)
+{
+	uint64_t ns = 0;
+
+	if (strcmp(text, "never") != 0 &&
+	    link_value_time(&s->value, text, 1, LINK_TIME_MAX, &ns) < 0)
+		return -EINVAL;
+	FOR_SCOPE(s, p)
+	p->attr.burst_idle_ns = ns;
+	return 0;
+}
+
 static int take_ge(struct scope *s, const char *text)
 {
 	struct link_ge ge;
@@ -450,6 +462,8 @@ static const struct link_opt table[] = {
 	{"loss", "RATIO", KIND_OWN, 0, take_loss, "lose packets at random (0)"},
 	{"burst", "PKTS", KIND_OWN, 0, take_burst,
 	 "with --loss: lose this many in a row on average; 0: independently"},
+	{"burst-idle", "TIME", KIND_OWN, 0, take_burst_idle,
+	 "a burst is over after TIME without a packet (10ms); never"},
 	{"ge", "P,R,1-H,1-K", KIND_OWN, 0, take_ge, "Gilbert-Elliott loss, letters as in RFC 6534"},
 	{"drop", "LIST", KIND_OWN, 0, take_drop,
 	 "lose packets by number from now, first is 0: 3,7,10-12; none"},
@@ -710,6 +724,10 @@ static int check_all(struct scope *s)
 void link_setup_init(struct link_setup *s)
 {
 	*s = (struct link_setup){.config = {.seed = 1, .n_paths = 1}, .mtu_bytes = 1500};
+	for (uint32_t k = 0; k < LINK_MAX_PATHS; k++) {
+		for (int from = WAN_A; from <= WAN_B; from++)
+			s->config.path[from][k].attr.burst_idle_ns = LINK_BURST_IDLE_NS;
+	}
 }
 
 int link_opts_apply(struct link_setup *setup, uint64_t now_ns, int n, char *const *words,

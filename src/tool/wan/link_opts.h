@@ -23,6 +23,7 @@
 #define LINK_OPTS_ERROR 600 /* room for a message */
 #define LINK_QUEUE_LEAST_NS UINT64_C(10000000)
 #define LINK_QUEUE_LEAST_PKTS 10
+#define LINK_BURST_IDLE_NS UINT64_C(10000000)
 
 /*
  * A link's values, and what they do not say themselves. Where no queue was asked for, it is one
@@ -37,7 +38,8 @@ struct link_setup {
 	bool rebind; /* --nat-rebind now was among the options; the owner obeys and clears it */
 };
 
-/* One path, no limit, no delay, no faults; seed 1, MTU 1500. */
+/* One path, no limit, no delay, no faults; seed 1, MTU 1500, bursts end after
+ * LINK_BURST_IDLE_NS without a packet. */
 void link_setup_init(struct link_setup *s);
 
 /* How many words an option of the table takes, itself included: 1 or 2; 0: it is none. */

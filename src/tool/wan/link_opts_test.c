@@ -66,6 +66,7 @@ static void test_defaults(void **state)
 
 	(void)state;
 	memset(&zero, 0, sizeof zero);
+	zero.attr.burst_idle_ns = LINK_BURST_IDLE_NS;
 	fresh("");
 	assert_int_equal(setup.config.n_paths, 1);
 	assert_int_equal(setup.config.seed, 1);
@@ -192,6 +193,10 @@ static void test_loss(void **state)
 		assert_near(attr(WAN_A, 0)->loss.p_bg, want.p_bg);
 		assert_near(attr(WAN_A, 0)->loss.loss_bad, 1);
 	}
+	assert_int_equal(attr(WAN_A, 0)->burst_idle_ns, LINK_BURST_IDLE_NS);
+	assert_int_equal(apply("--ab --burst-idle 1s --ba --burst-idle never"), 0);
+	assert_int_equal(attr(WAN_A, 0)->burst_idle_ns, 1000000000);
+	assert_int_equal(attr(WAN_B, 0)->burst_idle_ns, 0);
 	assert_int_equal(apply("--burst 0"), 0);
 	assert_near(attr(WAN_A, 0)->loss.p_gb, 0);
 	assert_near(attr(WAN_A, 0)->loss.loss_good, 0.02);

@@ -140,7 +140,7 @@ void link_path_text(const struct wan_path *p, uint64_t now_ns, char *buf, size_t
 
 /* ---- JSON ------------------------------------------------------------------------- */
 
-static void json_loss(struct json *j, const struct link_ge *ge)
+static void json_loss(struct json *j, const struct link_ge *ge, uint64_t burst_idle_ns)
 {
 	json_object_begin(j, "loss");
 	json_real(j, "ratio", link_ge_ratio(ge));
@@ -148,6 +148,7 @@ static void json_loss(struct json *j, const struct link_ge *ge)
 	json_real(j, "r", ge->p_bg);
 	json_real(j, "1-h", ge->loss_bad);
 	json_real(j, "1-k", ge->loss_good);
+	json_uint(j, "burst_idle_ns", burst_idle_ns);
 	json_object_end(j);
 }
 
@@ -201,7 +202,7 @@ void link_path_json(struct json *j, const char *key, const struct wan_path *p)
 	json_uint(j, "queue_ns", a->queue_ns);
 	json_uint(j, "ecn_bytes", a->ecn_bytes);
 	json_uint(j, "ecn_ns", a->ecn_ns);
-	json_loss(j, &a->loss);
+	json_loss(j, &a->loss, a->burst_idle_ns);
 	json_ratio_time(j, "reorder", a->reorder_p, a->reorder_ns);
 	json_ratio_time(j, "duplicate", a->duplicate_p, a->duplicate_ns);
 	json_real(j, "corrupt_ratio", a->corrupt_p);
