@@ -9,6 +9,7 @@
 #define BREAKER_MIN_NS UINT64_C(1000000000)
 #define BREAKER_MIN_PKTS 20u /* fewer in an interval say nothing */
 #define BREAKER_LOSS 0.5
+#define HINT_MOST_BPS (UINT64_C(1) << 50) /* the peer's word: no sum may overflow */
 
 static const struct cc_ops *const all[] = {&cc_fixed_ops, &cc_grow_ops};
 
@@ -57,16 +58,21 @@ static void breaker_sample(struct cc *cc, const struct cc_sample *s)
 
 void cc_ack(struct cc *cc, const struct cc_sample *s)
 {
-	breaker_sample(cc, s);
-	cc->ops->ack(cc, s);
+	struct cc_sample in_order = *s;
+
+	cc->now_ns = in_order.now_ns = u64_max(cc->now_ns, s->now_ns);
+	breaker_sample(cc, &in_order);
+	cc->ops->ack(cc, &in_order);
 }
 
 void cc_hint(struct cc *cc, uint64_t bps, uint64_t now_ns)
 {
+	bps = u64_min(bps, HINT_MOST_BPS);
 	if (cc->params.max_rate_bps)
 		bps = u64_min(bps, cc->params.max_rate_bps);
+	cc->now_ns = u64_max(cc->now_ns, now_ns);
 	if (bps)
-		cc->ops->hint(cc, bps, now_ns);
+		cc->ops->hint(cc, bps, cc->now_ns);
 }
 
 uint64_t cc_window_bytes(const struct cc *cc)

@@ -174,6 +174,7 @@ struct cc_ops {
 struct cc {
 	const struct cc_ops *ops;
 	struct cc_params params;
+	uint64_t now_ns; /* of the newest news; never goes back */
 	struct cc_breaker breaker;
 	union {
 		struct cc_fixed fixed;
@@ -183,6 +184,7 @@ struct cc {
 
 /* 0; -EINVAL: unknown name (tell the person CC_ALLOWED), fixed without a rate, payload 0. */
 int cc_init(struct cc *cc, const char *name, const struct cc_params *params);
+/* News that is older than what was told before (an ACK that waited to be read) counts as new. */
 void cc_ack(struct cc *cc, const struct cc_sample *s);
 /*
  * Packet trains say that the path carries bps, in the owner's bytes. Only heeded before a

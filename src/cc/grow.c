@@ -482,8 +482,9 @@ static void jump_step(struct cc *cc, const struct cc_sample *s)
 	struct cc_grow *g = &cc->u.grow;
 	struct cc_fate *f = &g->fate[CC_GROW_JUMP];
 	double hint = (double)g->hint_bps, share;
+	uint64_t was_inflight = s->inflight_bytes + s->delivered_bytes + s->lost_bytes;
 
-	if (s->inflight_bytes < jump_bytes(g, g->min_rtt_ns) / 2) {
+	if (was_inflight < jump_bytes(g, g->min_rtt_ns) / 2) {
 		/* Less was sent than might have been: nothing is confirmed, nothing refuted. */
 		g->phase_ns = s->now_ns;
 		g->phase_news_ns = 0;
@@ -499,10 +500,14 @@ static void jump_step(struct cc *cc, const struct cc_sample *s)
 		g->recent = (struct cc_recent){.start_ns = s->now_ns};
 		return;
 	}
-	if (!g->recent.bps)
-		return;
 	/* More than that is overload until it is proved otherwise. */
 	share = f->lost < JUMP_LOSS_MOST * f->sent ? f->lost / f->sent : JUMP_LOSS_MOST;
+	if (!g->recent.bps) {
+		/* It left as one burst, and most of it was lost: that tells of no rate at all. */
+		if (share >= JUMP_LOSS_MOST)
+			jump_end(g, CC_GROW_STARTUP, s);
+		return;
+	}
 	if (g->phase == CC_GROW_JUMP) {
 		if ((double)g->recent.bps >= JUMP_CONFIRMS * JUMP_SHARE * hint * (1 - share))
 			phase_cut(g, CC_GROW_LAND, s);
@@ -610,7 +615,8 @@ static void grow_hint(struct cc *cc, uint64_t bps, uint64_t now_ns)
 {
 	struct cc_grow *g = &cc->u.grow;
 
-	if (g->phase == CC_GROW_STARTUP && bw_bps(g) < bps / 4) {
+	/* Once: what a jump has refuted is not believed again. */
+	if (g->phase == CC_GROW_STARTUP && !g->hint_bps && bw_bps(g) < bps / 4) {
 		g->hint_bps = bps;
 		phase_set(g, CC_GROW_JUMP, now_ns);
 	} else if (g->phase == CC_GROW_JUMP) {

@@ -106,6 +106,46 @@ static void shallow_buffer(void **state)
 	}
 }
 
+/* What packet trains said is wrong by far, or right: it must not hold a path up for long. */
+static void hints(void **state)
+{
+	static const double factors[] = {0.01, 0.1, 1, 10, 100};
+
+	(void)state;
+	for (size_t i = 0; i < 5 * 3 * 2 * 2 * 2; i++) {
+		struct path_config c = {
+			.rate_bps = rates[i / 5 % 3],
+			.rtt_ns = rtts[1 + i / 15 % 2],
+			.loss = i / 30 % 2 ? 0.01 : 0,
+			.seed = i,
+		};
+		struct path_stats s;
+		struct path *p;
+		struct cc cc;
+
+		/* No more than 64 packets, as many a router and a policer. */
+		if (i / 60)
+			c.queue_s = 64 * PATH_PAYLOAD * 8 / c.rate_bps;
+		p = start(&cc, &c);
+		cc_hint(&cc, (uint64_t)(factors[i % 5] * c.rate_bps), 1000000000);
+		path_run(p, rounds(c.rtt_ns, 20));
+		path_take(p);
+		path_run(p, rounds(c.rtt_ns, 20));
+		s = path_take(p);
+		if (getenv("CC_REPORT"))
+			printf("hint x %-5g queue %.2f ms: ", factors[i % 5], c.queue_s * 1e3);
+		show("hint", &c, &s, &cc);
+		assert_true(s.delivered_bps >= 0.5 * c.rate_bps);
+		path_run(p, rounds(c.rtt_ns, 40));
+		path_take(p);
+		path_run(p, rounds(c.rtt_ns, 60));
+		s = path_take(p);
+		show("  later", &c, &s, &cc);
+		assert_true(s.delivered_bps >= 0.85 * c.rate_bps);
+		path_free(p);
+	}
+}
+
 static void halves_and_doubles(void **state)
 {
 	(void)state;
@@ -232,6 +272,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(grid),
 		cmocka_unit_test(shallow_buffer),
+		cmocka_unit_test(hints),
 		cmocka_unit_test(halves_and_doubles),
 		cmocka_unit_test(local_noise),
 		cmocka_unit_test(longer_path),

@@ -13,7 +13,8 @@ void rel_rtt_init(struct rel_rtt *rtt)
 static void roll_min(struct rel_rtt *rtt, uint64_t now_ns)
 {
 	uint64_t half = REL_RTT_MIN_WINDOW_NS / 2;
-	if (now_ns - rtt->half_start_ns < half)
+	/* An ACK is told with the time at which it came: PINGs may have been told since. */
+	if (u64_sub_floor(now_ns, rtt->half_start_ns) < half)
 		return;
 	bool long_ago = now_ns - rtt->half_start_ns >= 2 * half;
 	rtt->min_half_ns[1] = long_ago ? UINT64_MAX : rtt->min_half_ns[0];

@@ -56,6 +56,19 @@ static void queue_and_variance_count(void **state)
 	assert_in_range(rel_rtt_rto_ns(&rtt, &dyn), expect - 2, expect + 2);
 }
 
+/* A sample that waited to be read is older than the one before it, and no reason to forget. */
+static void late_news(void **state)
+{
+	struct rel_rtt rtt;
+
+	(void)state;
+	rel_rtt_init(&rtt);
+	rel_rtt_sample(&rtt, 10 * MS, 1000 * MS);
+	rel_rtt_sample(&rtt, 20 * MS, 998 * MS);
+	assert_int_equal(rel_rtt_min_ns(&rtt), 10 * MS);
+	rel_rtt_check(&rtt);
+}
+
 /* The minimum is that of the last 5 to 10 s, against a list of all samples. */
 static void minimum_window(void **state)
 {
@@ -105,8 +118,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unknown_is_a_second),	    cmocka_unit_test(steady),
-		cmocka_unit_test(queue_and_variance_count), cmocka_unit_test(minimum_window),
-		cmocka_unit_test(absurd_samples),
+		cmocka_unit_test(queue_and_variance_count), cmocka_unit_test(late_news),
+		cmocka_unit_test(minimum_window),	    cmocka_unit_test(absurd_samples),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
