@@ -10,8 +10,11 @@
 
 #include <sdr/sdr.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 volatile sig_atomic_t cli_stop;
 
@@ -44,6 +47,20 @@ static void catch_signals(void)
 	sigaction(SIGTERM, &act, NULL);
 	act = (struct sigaction){.sa_handler = SIG_IGN};
 	sigaction(SIGPIPE, &act, NULL);
+}
+
+/* Where a standard stream is closed, the next file or socket would get its number, and with it
+ * what we print. False: there is no /dev/null either. */
+static int open_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= 2);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 static int print_overview(FILE *to)
@@ -81,6 +98,10 @@ int main(int argc, char **argv)
 	const struct command *cmd;
 	int rc;
 
+	if (!open_streams()) {
+		say("/dev/null: cannot be opened: %s: is /dev mounted?", strerror(errno));
+		return CLI_FAILED;
+	}
 	if (argc < 2)
 		return print_overview(stderr);
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {

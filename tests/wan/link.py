@@ -375,6 +375,23 @@ def case_rollback():
         assert os.path.exists("/run/netns/%s-b" % LINK)
     finally:
         subprocess.run(["ip", "netns", "del", LINK + "-b"], check=True)
+    # The same where it is mounted only in another mount namespace: here it is an empty file.
+    path = "/run/netns/%s-b" % LINK
+    open(path, "x").close()
+    try:
+        fails("up", LINK, says="that is not of sdr wan")
+        assert os.path.exists(path), "somebody else's namespace has lost its name"
+    finally:
+        os.unlink(path)
+
+
+def case_closed_streams():
+    """Started without standard streams: none of the emulator's descriptors takes their place."""
+    subprocess.run(["sh", "-c", "exec \"$0\" wan up %s <&- >&- 2>&-" % LINK, SDR], check=True)
+    link = stat()
+    assert isinstance(peer("a", "ping", addresses(link)[0], 1, 64)[0], int)
+    fds = "/proc/%d/fd/" % link["emulator"]["pid"]
+    assert [os.readlink(fds + n) for n in "012"] == ["/dev/null"] * 3
 
 
 def case_no_tun():
@@ -566,7 +583,8 @@ def case_mistakes():
         args, says = line.split("|", 1)
         fails(*args.split(), code=2, says=says)
         assert not os.path.exists("/run/netns/x-a")
-    assert "--rate" in sdr("--help")[0] and "--foreground" in sdr("up", "--help")[0]
+    for words in (("--help",), ("help",), ("up", "--help"), ("exec", "--help"), ("exec", "x", "-h")):
+        assert "--rate" in sdr(*words)[0] and "--foreground" in sdr(*words)[0], words
 
 
 # ---- all -----------------------------------------------------------------------------

@@ -135,12 +135,14 @@ static int mount_namespace(const struct wan_end_names *n)
 	int fd = open(n->mount, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0);
 
 	if (fd < 0) {
-		if (errno == EEXIST)
+		if (errno == EEXIST) {
 			say("there is a network namespace %s that is not of sdr wan: choose "
 			    "another name for the link, or remove it: ip netns del %s",
 			    n->ns, n->ns);
-		else
+			unlink(n->record); /* so that nobody takes it for ours */
+		} else {
 			say("%s: cannot be made: %s", n->mount, strerror(errno));
+		}
 		return -1;
 	}
 	close(fd);

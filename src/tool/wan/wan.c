@@ -262,13 +262,15 @@ static int run(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
-	/* Behind "--" stands somebody else's command, with options of its own. */
+	/* Behind "--", and behind exec's end, stands somebody else's command with options of its
+	 * own. */
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
+		if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0 ||
+		    (i == 1 && strcmp(name, "help") == 0)) {
 			opts_help(&cmd_wan, stdout);
 			return CLI_OK;
 		}
-		if (i == 1 && strcmp(name, "exec") == 0)
+		if (i == 3 && strcmp(name, "exec") == 0)
 			break;
 	}
 	if (strcmp(name, "exec") == 0)

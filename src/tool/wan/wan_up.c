@@ -259,6 +259,10 @@ static int stat_list(bool json)
 	struct wan_names names;
 	int count = 0;
 
+	if (!dir && errno != ENOENT) {
+		say(WAN_BASE ": cannot be read: %s: use sudo", strerror(errno));
+		return CLI_FAILED;
+	}
 	if (json)
 		fputs("[", stdout);
 	while (dir && (entry = readdir(dir)) != NULL) {
