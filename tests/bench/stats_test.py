@@ -29,10 +29,10 @@ class Goodput(unittest.TestCase):
             self.assertAlmostEqual(stats.bytes_at(samples, at), slow_bytes_at(samples, at))
 
     def test_ramp_counts_in_the_mean_only(self):
-        # Nothing in the first half, then 125 bytes a second: 1000 bit/s.
-        samples = [(0.0, 0), (5.0, 0), (10.0, 625)]
-        got = stats.goodput(samples, 10.0)
-        self.assertAlmostEqual(got["mean_bps"], 500)
+        # Nothing for 6 of 9 seconds, then 125 bytes a second: 1000 bit/s.
+        samples = [(0.0, 0), (6.0, 0), (9.0, 375)]
+        got = stats.goodput(samples, 9.0)
+        self.assertAlmostEqual(got["mean_bps"], 1000 / 3)
         self.assertAlmostEqual(got["steady_bps"], 1000)
 
     def test_what_comes_after_the_end_does_not_count(self):

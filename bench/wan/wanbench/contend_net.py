@@ -7,7 +7,7 @@ import signal
 
 from .contender import PORT, Contender, MsgContender, Stream, missing_programs
 from .grid import MIB, MTU
-from .procs import Failed, await_port, run
+from .procs import Failed, GaveUp, await_port, run
 
 PERF_MEMORY = 256 * MIB  # of the receives that sdr perf's server posts
 
@@ -59,7 +59,7 @@ class Sdr(Contender):
         except ValueError as error:
             raise Failed(f"no JSON from sdr perf ({error}): {child.trouble()}") from error
         if in_time and child.returncode != 0:
-            raise Failed(child.trouble())
+            raise (Failed if bench.cell.is_clean else GaveUp)(child.trouble())
         return child, phases
 
     def goodput(self, bench, seconds):
@@ -70,7 +70,7 @@ class Sdr(Contender):
                                     seconds + max(10.0, 60 * bench.cell.rtt_s))
         server.stop()
         if not phases:
-            raise Failed(f"nothing arrived: {child.trouble()}")
+            raise GaveUp(f"nothing arrived: {child.trouble()}")
         half = bench.cell.rtt_s / 2
         done = sorted(max(0.0, t[1] / 1e9 - half) for t in phases[0]["each"])
         samples = [(0.0, 0)] + [(t, (i + 1) * MIB) for i, t in enumerate(done)]

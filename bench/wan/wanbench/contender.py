@@ -15,7 +15,7 @@ import shutil
 import time
 
 from .grid import MIB, MTU
-from .procs import Failed, await_port
+from .procs import Failed, GaveUp, await_port
 
 PORT = 4800
 
@@ -133,25 +133,25 @@ class MsgContender(Contender):
     def target(self, bench):
         return [bench.link.ip["b"], PORT]
 
-    def finish(self, client, timeout_s):
+    def finish(self, bench, client, timeout_s):
         """Its lines, when it has ended well or late; 3 is its word for late."""
         if not client.wait(timeout_s):
             client.stop()
-        if client.returncode not in (0, 3) and client.returncode != -15:
-            raise Failed(client.trouble())
+        elif client.returncode not in (0, 3):
+            raise (Failed if bench.cell.is_clean else GaveUp)(client.trouble())
         return json_lines(client.text())
 
     def goodput(self, bench, seconds):
         drain_s = max(3.0, 20 * bench.cell.rtt_s)
         servers = self.server(bench)
         client = self.client(bench, ["--stream", f"{seconds:g}", "--drain", f"{drain_s:g}"])
-        lines = self.finish(client, seconds + drain_s + 20)
+        lines = self.finish(bench, client, seconds + drain_s + 20)
         start = next((line["start_ns"] for line in lines if "start_ns" in line), None)
         end = next((line["stream_end_ns"] for line in lines if "stream_end_ns" in line), None)
         for server in servers:
             server.stop()
         if start is None or end is None:
-            raise Failed(f"it was still connecting or sending at the end: {client.trouble()}")
+            raise GaveUp(f"it was still connecting or sending at the end: {client.trouble()}")
         samples = [((line["t_ns"] - start) / 1e9, line["received"])
                    for line in json_lines(servers[0].text()) if "t_ns" in line]
         samples = [(0.0, 0), *samples]
@@ -164,7 +164,7 @@ class MsgContender(Contender):
         if not hasattr(bench, "cold_server"):
             bench.cold_server = self.server(bench)
         client = self.client(bench, ["--message", f"{size}x1", "--timeout", f"{limit_s:g}"])
-        times = self.times(self.finish(client, limit_s + 1))
+        times = self.times(self.finish(bench, client, limit_s + 1))
         return times[0][1] if times else None
 
     def warm(self, bench, batches):
@@ -175,7 +175,7 @@ class MsgContender(Contender):
         for size, count, limit_s in batches:
             words += ["--message", f"{size}x{count}@{limit_s:g}"]
         client = self.client(bench, words)
-        lines = self.finish(client, up_s + drain_s + 5 + sum(n * limit for _, n, limit in batches))
+        lines = self.finish(bench, client, up_s + drain_s + 5 + sum(n * limit for _, n, limit in batches))
         for server in servers:
             server.stop()
         out = {size: [] for size, _, _ in batches}
@@ -247,7 +247,7 @@ class FileContender(Contender):
         if not in_time:
             client.stop()
         elif client.returncode != 0:
-            raise Failed(client.trouble())
+            raise (Failed if bench.cell.is_clean else GaveUp)(client.trouble())
         elif not self.confirms:
             while not state["whole"] and time.monotonic() - start < limit_s:
                 state["next"] = 0.0

@@ -144,13 +144,13 @@ def cells(rates, rtts, losses, bursts):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    seconds: float = 6.0
+    seconds: float = 8.0
     measures: tuple = ("goodput", "cold", "warm")
     # bytes: (cold repetitions, warm repetitions), ascending
     messages: tuple = ((MIB, 3, 8), (16 * MIB, 2, 4), (128 * MIB, 1, 1))
 
     def stream_s(self, cell):
-        """Long enough for the ramp to be behind in the second half, which is what counts."""
+        """Long enough for the ramp to be behind in the last third, which is what counts."""
         return max(self.seconds, 60 * cell.rtt_s)
 
     def warm_up_s(self, cell):

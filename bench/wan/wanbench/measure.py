@@ -9,14 +9,17 @@ import time
 from . import stats
 from .contender import Bench
 from .link import remove
-from .procs import Crew, Failed
+from .procs import Crew, Failed, GaveUp
 
 GIB = 1 << 30
 
 
 def goodput(bench, contender):
     before = bench.link.offered_bytes()
-    stream = contender.goodput(bench, bench.plan.stream_s(bench.cell))
+    try:
+        stream = contender.goodput(bench, bench.plan.stream_s(bench.cell))
+    except GaveUp as error:
+        return {"mean_bps": 0.0, "steady_bps": 0.0, "delivered_bytes": 0, "gave_up": str(error)}
     on_link = bench.link.offered_bytes() - before
     cpu_s = sum(child.cpu_s for child in stream.children)
     out = {**stats.goodput(stream.samples, stream.end_s, stream.whole_s), "seconds": stream.end_s,
@@ -43,13 +46,21 @@ def cold(bench, contender):
         entry = out[str(size)] = {"ns": [], "late": 0, "limit_ns": int(limit_s * 1e9),
                                   "skipped": late}
         for _ in range(0 if late else count):
-            ns = contender.cold(bench, size, limit_s)
+            ns = attempt_cold(bench, contender, size, limit_s, entry)
             if ns is None or ns > limit_s * 1e9:
                 entry["late"] = 1
                 late = True
                 break
             entry["ns"].append(ns)
     return out
+
+
+def attempt_cold(bench, contender, size, limit_s, entry):
+    try:
+        return contender.cold(bench, size, limit_s)
+    except GaveUp as error:
+        entry["gave_up"] = str(error)
+        return None
 
 
 def warm(bench, contender, cold_result):
@@ -63,8 +74,11 @@ def warm(bench, contender, cold_result):
         out[str(size)] = {"ns": [], "late": 0, "limit_ns": int(limit_s * 1e9), "skipped": skipped}
         if not skipped:
             batches.append((size, count, limit_s))
-    times = contender.warm(bench, batches) if batches else {}
-    late = False
+    times, late = {}, False
+    try:
+        times = contender.warm(bench, batches) if batches else {}
+    except GaveUp as error:
+        out[str(batches[0][0])]["gave_up"] = str(error)
     for size, count, _ in batches:
         entry = out[str(size)]
         entry["ns"] = times.get(size, [])

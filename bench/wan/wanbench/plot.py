@@ -107,7 +107,7 @@ class Page:
     def data(self, rows):
         self.blocks += 1
         name = f"$d{self.blocks}"
-        body = "\n".join(" ".join(f"{v:.6g}" for v in row) for row in rows)
+        body = "\n".join(" ".join(f"{v:.6g}" for v in row) for row in rows)  # (): a gap in the line
         self.lines.append(f"{name} << EOD\n{body}\nEOD")
         return name
 
@@ -224,7 +224,7 @@ def title_of(what, header, rate_bps, rtt_s):
 
 def goodput_page(header, summary, cells, contenders, style):
     names, out = drawn(summary, cells, contenders)
-    note = ["Steady goodput: second half of a stream. Median, least and most of the runs. "
+    note = ["Steady goodput: last third of a stream. Median, least and most of the runs. "
             "Dotted: what the link can carry.", *left_out_note(out)]
     bursts = bursts_of(cells)
     page = Page(title_of("Goodput", header, cells[0].rate_bps, cells[0].rtt_s), note, 1, len(bursts),
@@ -272,12 +272,13 @@ def times(page, summary, cells, names, kind, size, late_y):
             x = x_of(cell, losses) + dodge(names, name, cells)
             if entry and (entry["skipped"] or entry["late"]):
                 late.append((x, late_y))
+                rows.append(())
             elif entry:
                 rows.append((x, entry["mean"], entry["low"], entry["high"], entry["tail"]))
         style = page.style.of[name]
         colour = style.split(" dt ", maxsplit=1)[0]
-        if rows:
-            block = page.data(sorted(rows))
+        if any(rows):
+            block = page.data(rows)
             plots += [f"{block} using 1:2:3:4 with yerrorbars {colour} lw 1 pt -1 notitle",
                       f"{block} using 1:2 with linespoints {style} notitle",
                       f"{block} using 1:5 with points {colour} pt 1 ps 0.5 lw 1 notitle"]

@@ -14,6 +14,10 @@ class Failed(Exception):
     """A contender or the link did not do what it should; the text is for the results."""
 
 
+class GaveUp(Failed):
+    """A contender gave up by itself on a link that loses packets: that is a result (late), no fault."""
+
+
 class Child:
     def __init__(self, name, command, log):
         self.name, self.log_path = name, log

@@ -115,7 +115,7 @@ def clean_table(summary, cells, contenders):
     if not rows:
         return []
     return ["### The clean link", "",
-            "Steady goodput (second half of the run) as a share of the rate, and of what the rate "
+            "Steady goodput (last third of the run) as a share of the rate, and of what the rate "
             "leaves for this contender's payload; goodput over the whole run, start included.", "",
             *table(["contender", "of the rate", "of its limit", "whole run", "payload"], rows)]
 

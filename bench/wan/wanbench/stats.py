@@ -4,6 +4,7 @@ import bisect
 import math
 import statistics
 
+STEADY_FROM = 2 / 3  # of a stream: what is steady is measured from there on
 P99_SAMPLES = 100  # with fewer, the 99th percentile is the largest or invented
 
 
@@ -20,14 +21,16 @@ def bytes_at(samples, t):
 
 
 def goodput(samples, end_s, whole_s=None):
-    """{mean_bps, steady_bps}: over the run, from its start to end_s; and over its second half,
-    when the ramp is behind. Of a file that was there at whole_s and confirmed at end_s the second
-    half ends at whole_s."""
+    """{mean_bps, steady_bps}: over the run, from its start to end_s; and over its last third,
+    when the ramp is behind. Of a file that was there at whole_s and confirmed at end_s the last
+    third ends at whole_s."""
     if end_s <= 0:
         return {"mean_bps": 0.0, "steady_bps": 0.0}
     until_s = min(whole_s or end_s, end_s)
-    half = bytes_at(samples, until_s) - bytes_at(samples, until_s / 2)
-    return {"mean_bps": bytes_at(samples, end_s) * 8 / end_s, "steady_bps": half * 8 / (until_s / 2)}
+    from_s = STEADY_FROM * until_s
+    steady = bytes_at(samples, until_s) - bytes_at(samples, from_s)
+    return {"mean_bps": bytes_at(samples, end_s) * 8 / end_s,
+            "steady_bps": steady * 8 / (until_s - from_s)}
 
 
 def limit_bps(cell, payload, packet):
