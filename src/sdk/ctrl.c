@@ -259,8 +259,11 @@ static int ctrl_own(struct sdr_qp *qp, const struct wire_msg *msg, const struct 
 			sdk_qp_fail(qp, -SDR_E_RESET);
 		return err;
 	case WIRE_MSG_TRAIN:
+		/* It is padded, or its answer could be the larger one. */
+		if (!qp->live->trains || msg->len < SDK_TRAIN_BODY_LEAST)
+			return -EBADMSG;
 		if (!(err = wire_train_get(msg->body, msg->len, &m.train)))
-			train_on_train(qp, &m.train, ev);
+			train_on_train(qp, &m.train, ev, now);
 		return err;
 	case WIRE_MSG_TRAIN_SEEN:
 		if (!(err = wire_train_seen_get(msg->body, msg->len, &m.train_seen)))
@@ -328,6 +331,8 @@ int sdr_ctrl_send(struct sdr_qp *qp, uint8_t type, const void *body, size_t len,
 		return qp->error;
 	if (!qp->live)
 		return -ENOTCONN;
+	if (!qp->live->proven && len > SDK_UNPROVEN_BYTES)
+		return 0; /* as if lost: nobody is told much at an address that may not be theirs */
 	return ctrl_queue(qp, type, body, len, channel, 0);
 }
 

@@ -145,6 +145,8 @@ void grant_on_want(struct sdr_qp *qp, uint32_t message)
 {
 	struct sdk_rx *rx = &qp->live->rx;
 
+	if (!qp->live->proven)
+		return; /* no loudspeaker: the answer is longer, and who waits asks again */
 	/* Whoever asks for a number has no echo of it outstanding. */
 	if (seq32_before(message, rx->next)) {
 		if (seq32_before(message, rx->cts_upto) && !seq32_before(message, rx->base))
@@ -160,8 +162,9 @@ void grant_on_abort(struct sdr_qp *qp, uint32_t message)
 	struct sdk_rx *rx = &qp->live->rx;
 	struct sdr_recv *recv;
 
-	if (!seq32_before(message, rx->next))
-		return;	   /* never granted: nothing that a peer of ours would abort */
+	/* Never granted: nothing that a peer of ours would abort. Unproven: as in WANT. */
+	if (!seq32_before(message, rx->next) || !qp->live->proven)
+		return;
 	grant_cts_due(qp); /* done wins: the answer says so */
 	if (seq32_before(message, rx->base))
 		return;

@@ -45,7 +45,9 @@
 #define SDK_PUMP_RUNS 64u      /* trains of one-shots at a time; then others get their turn */
 #define SDK_RETRY_NS NS_PER_MS /* where a device was full, should its "writable" be missed */
 #define SDK_PAYLOAD_MIN 64u
-#define SDK_PINGS 4u /* that wait for their PONG at a time, on a channel */
+#define SDK_UNPROVEN_BYTES 64u	 /* of a message from above, to an address that proved nothing */
+#define SDK_TRAIN_BODY_LEAST 64u /* more than TRAIN_SEEN takes */
+#define SDK_PINGS 4u		 /* that wait for their PONG at a time, on a channel */
 
 /* A repeated question: asked again with backoff up to 1 s until it is answered. */
 struct sdk_repeat {
@@ -387,7 +389,8 @@ void payload_on_echo(struct sdr_qp *qp, const struct wire_payload *msg, uint64_t
 void payload_service(struct sdr_qp *qp, uint64_t now);
 
 /* train.c */
-void train_on_train(struct sdr_qp *qp, const struct wire_train *msg, const struct fabric_event *ev);
+void train_on_train(struct sdr_qp *qp, const struct wire_train *msg, const struct fabric_event *ev,
+		    uint64_t now);
 void train_on_seen(struct sdr_qp *qp, const struct wire_train_seen *msg, uint32_t channel);
 void train_service(struct sdr_qp *qp, uint64_t now);
 uint64_t train_deadline(const struct sdr_qp *qp);

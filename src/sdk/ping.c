@@ -14,13 +14,14 @@ static void ping_send(struct sdr_qp *qp, uint32_t c, uint64_t now)
 	struct wire_ping ping;
 	uint8_t body[8];
 
-	/* A nonce each: whichever is answered, its sample is not ambiguous. */
-	if (rng_secret(&ping.nonce, sizeof(ping.nonce)))
-		ping.nonce =
-			ch->ping[(ch->ping_turn + SDK_PINGS - 1) % SDK_PINGS].nonce + (now | 1);
-	if (wire_ping_put(body, sizeof(body), &ping) < 0 ||
+	/*
+	 * A nonce each: whichever is answered, its sample is not ambiguous. One that can be
+	 * guessed proves no address: none is sent then.
+	 */
+	if (rng_secret(&ping.nonce, sizeof(ping.nonce)) ||
+	    wire_ping_put(body, sizeof(body), &ping) < 0 ||
 	    ctrl_queue(qp, WIRE_MSG_PING, body, sizeof(body), c, 0)) {
-		ch->ping_at_ns = now + SDK_RETRY_NS; /* the queue is full */
+		ch->ping_at_ns = now + SDK_RETRY_NS; /* the queue is full, most likely */
 		return;
 	}
 	ch->ping[ch->ping_turn].nonce = ping.nonce;

@@ -4,7 +4,7 @@
  * they came in, and the narrowest link of the path made them so. Only what came after the
  * packets that were read first counts: those had waited for the reader to wake up.
  *
- * What a rate is good for is the owner's affair (conn/train.c). Knows nothing of congestion.
+ * What a rate is good for is the owner's affair (conn/hint.c). Knows nothing of congestion.
  */
 #include "sdk/internal.h"
 
@@ -73,11 +73,12 @@ static struct train_rx *rx_find(struct sdk_trains *t, uint8_t train)
 	return rx;
 }
 
-void train_on_train(struct sdr_qp *qp, const struct wire_train *msg, const struct fabric_event *ev)
+void train_on_train(struct sdr_qp *qp, const struct wire_train *msg, const struct fabric_event *ev,
+		    uint64_t now)
 {
 	struct sdk_trains *t = trains_get(qp, ev->channel);
-	/* Fresh: the progress that hands this over may have begun a while ago. */
-	uint64_t now = sdk_now(qp->ctx), at_ns = u64_sub_floor(now, ev->age_ns);
+	/* The age is of when the events were taken: what we take to tell them is no distance. */
+	uint64_t at_ns = u64_sub_floor(now, ev->age_ns);
 	struct train_rx *rx;
 
 	if (!t)
@@ -229,13 +230,14 @@ int sdr_qp_train_send(struct sdr_qp *qp, uint32_t channel, uint32_t pkts)
 		return -ENOMEM;
 	train.train = (uint8_t)t->sent;
 	tx = &t->tx[t->sent++ % SDR_TRAINS];
-	*tx = (struct train_tx){.count = pkts};
+	*tx = (struct train_tx){0};
 	/* What was said before goes first. */
 	ctrl_flush(qp, sdk_now(qp->ctx));
 	began = sdk_now(qp->ctx);
 	for (uint32_t i = 0; !err && i < pkts; i++) {
 		train.index = (uint8_t)i;
 		err = train_packet(qp, channel, &train);
+		tx->count = i + !err; /* that left: what comes back is judged by them */
 	}
 	tx->span_ns = sdk_now(qp->ctx) - began;
 	return err;

@@ -456,6 +456,77 @@ static void payloads_out_of_order(void **state)
 	victim_close(&v);
 }
 
+/* What came back in a while, to somebody who answers nothing. */
+static uint64_t comes_back(struct victim *v, uint64_t ns)
+{
+	static struct fabric_event ev[32];
+	uint64_t limit = sim_now(v->sim) + ns, bytes = 0;
+
+	while (sim_now(v->sim) < limit) {
+		int n;
+
+		assert_true(sdr_progress(v->ctx) >= 0);
+		while ((n = v->f[0]->ops->poll(v->f[0], ev, 32)) > 0) {
+			for (int i = 0; i < n; i++)
+				bytes += ev[i].type == FABRIC_EV_CTRL ? ev[i].len : 0;
+		}
+		sim_advance(v->sim, sim_now(v->sim) + NS_PER_MS / 4);
+	}
+	return bytes;
+}
+
+/*
+ * Whoever has a token can name any address as theirs until a nonce proves it: questions get
+ * answers there that are hardly larger than they are, but for the first grants.
+ */
+static void no_loudspeaker(void **state)
+{
+	static struct victim v;
+	static uint8_t mem[16];
+	struct sdr_recv_wr wr = {.size = sizeof(wr), .addr = mem, .length = sizeof(mem)};
+	uint8_t want[4], train[4], data[SDR_MAX_CTRL_BYTES] = {0};
+	struct wire_train t = {.count = 1};
+	struct sdr_recv *recv[16];
+	uint64_t back;
+
+	(void)state;
+	victim_open(&v, 1);
+	v.qp->live->trains = true;
+	for (int i = 0; i < 16; i++)
+		assert_int_equal(sdr_recv_post(v.qp, &wr, &recv[i]), 0);
+	assert_true(comes_back(&v, 5 * NS_PER_MS) > 16 * 4); /* the grants, once */
+	assert_int_equal(sdr_qp_state_get(v.qp), SDR_QP_CONNECTED);
+	(void)comes_back(&v, 200 * NS_PER_MS);
+	put_be32(want, START);
+	back = 0;
+	for (uint32_t i = 0; i < 100; i++) {
+		liar_datagram(&v, WIRE_MSG_WANT, want, sizeof(want));
+		back += comes_back(&v, NS_PER_MS / 2);
+	}
+	assert_true(back <= 100 * (WIRE_CTRL_BODY_HDR_BYTES + WIRE_MSG_HDR_BYTES + sizeof(want)));
+	back = 0;
+	(void)wire_train_put(train, sizeof(train), &t);
+	for (uint32_t i = 0; i < 100; i++) {
+		liar_datagram(&v, WIRE_MSG_TRAIN, train, sizeof(train));
+		back += comes_back(&v, NS_PER_MS / 2);
+	}
+	assert_true(back <= 100 * (WIRE_CTRL_BODY_HDR_BYTES + WIRE_MSG_HDR_BYTES + sizeof(train)));
+	back = 0;
+	for (uint32_t i = 0; i < 100; i++) {
+		assert_int_equal(sdr_ctrl_send(v.qp, WIRE_MSG_ACK, data, sizeof(data), 0), 0);
+		back += comes_back(&v, NS_PER_MS / 2);
+	}
+	assert_true(back <= 1000);
+	/* Once it answers, all is told. */
+	until(&v, 2 * NS_PER_S);
+	assert_true(v.qp->live->proven);
+	liar_datagram(&v, WIRE_MSG_WANT, want, sizeof(want));
+	assert_true(comes_back(&v, NS_PER_MS) > 16 * 4);
+	for (int i = 0; i < 16; i++)
+		(void)sdr_recv_complete(recv[i]);
+	victim_close(&v);
+}
+
 /* ---- without memory ---- */
 
 struct scarce {
@@ -593,6 +664,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lying_peer),
 		cmocka_unit_test(payloads_out_of_order),
+		cmocka_unit_test(no_loudspeaker),
 		cmocka_unit_test(memory_fails_once),
 	};
 
