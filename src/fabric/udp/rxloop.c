@@ -26,13 +26,34 @@ struct rx_about {
 	struct udp_addr from, local;
 };
 
-/* Now, on both clocks: the kernel stamps packets by the one that may be set. */
-struct rx_now {
-	uint64_t mono_ns, wall_ns;
-};
+static uint64_t timespec_ns(const struct timespec *ts)
+{
+	return (uint64_t)ts->tv_sec * UINT64_C(1000000000) + (uint64_t)ts->tv_nsec;
+}
+
+/* Whoever is put aside between two clocks reads them again; if thrice, the old distance holds. */
+static uint64_t rx_now_get(struct udp_worker *w)
+{
+	uint64_t mono_ns = 0;
+
+	for (int i = 0; i < 3; i++) {
+		struct timespec ts;
+
+		mono_ns = udp_now_ns();
+		(void)clock_gettime(CLOCK_REALTIME, &ts);
+		if (udp_now_ns() - mono_ns > STAMP_NOISE_NS)
+			continue;
+		stamp_clock_set(&w->clock, mono_ns, timespec_ns(&ts));
+		return mono_ns;
+	}
+	if (w->clock.known)
+		stamp_clock_set(&w->clock, mono_ns, mono_ns + w->clock.distance_ns);
+	return mono_ns;
+}
 
 int udp_rx_init(struct udp_worker *w)
 {
+	(void)rx_now_get(w); /* a step before the first packet is one too */
 	w->ring.slot = calloc(UDP_RING_SLOTS, sizeof(*w->ring.slot));
 	if (w->ring.slot == NULL)
 		return -ENOMEM;
@@ -58,11 +79,6 @@ void udp_rx_fini(struct udp_worker *w)
 	for (unsigned int i = 0; i < UDP_RX_BATCH; i++)
 		free(w->buf[i]);
 	free(w->ring.slot);
-}
-
-static uint64_t timespec_ns(const struct timespec *ts)
-{
-	return (uint64_t)ts->tv_sec * UINT64_C(1000000000) + (uint64_t)ts->tv_nsec;
 }
 
 static void note_drops(struct udp_worker *w, struct udp_sock *s, uint32_t drops)
@@ -243,31 +259,14 @@ static void rx_super(struct udp_worker *w, struct udp_sock *s, const uint8_t *bu
 	}
 }
 
-static struct rx_now rx_now_get(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return (struct rx_now){.mono_ns = udp_now_ns(), .wall_ns = timespec_ns(&ts)};
-}
-
-/* How long it has waited for us; 0 where the stamp cannot be (somebody set the clock). */
-static uint64_t rx_age_ns(const struct rx_about *about, const struct rx_now *now)
-{
-	uint64_t age = u64_sub_floor(now->wall_ns, about->stamp_ns);
-
-	return about->stamp_ns && age < UDP_AGE_MAX_NS ? age : 0;
-}
-
-static void rx_message(struct udp_worker *w, struct udp_sock *s, unsigned int i,
-		       const struct rx_now *now)
+static void rx_message(struct udp_worker *w, struct udp_sock *s, unsigned int i, uint64_t now_ns)
 {
 	struct msghdr *msg = &w->mm[i].msg_hdr;
 	struct rx_about about = {0};
 
 	read_cmsg(w, s, msg, &about);
-	about.at_ns = now->mono_ns;
-	about.age_ns = rx_age_ns(&about, now);
+	about.at_ns = now_ns;
+	about.age_ns = stamp_age_ns(&w->clock, about.stamp_ns);
 	udp_addr_from(&about.from, (struct sockaddr *)&w->name[i]);
 	rx_super(w, s, w->buf[i], w->mm[i].msg_len, &about);
 	msg->msg_namelen = sizeof(w->name[i]);
@@ -289,7 +288,7 @@ static bool ring_is_crowded(const struct udp_worker *w)
 unsigned int udp_rx_socket(struct udp_worker *w, struct udp_sock *s, unsigned int budget)
 {
 	unsigned int got = 0, errors = 0;
-	struct rx_now now = {0};
+	uint64_t now_ns = 0;
 
 	while (got < budget && !ring_is_crowded(w)) {
 		int n = recvmmsg(s->fd, w->mm, UDP_RX_BATCH, MSG_DONTWAIT, NULL);
@@ -305,14 +304,14 @@ unsigned int udp_rx_socket(struct udp_worker *w, struct udp_sock *s, unsigned in
 		}
 		if (n < 0)
 			break;
-		now = rx_now_get();
+		now_ns = rx_now_get(w);
 		for (int i = 0; i < n; i++)
-			rx_message(w, s, (unsigned int)i, &now);
+			rx_message(w, s, (unsigned int)i, now_ns);
 		got += (unsigned int)n;
 		if (n < (int)UDP_RX_BATCH)
 			break;
 	}
-	if (now.mono_ns != 0)
-		check_drops(w, s, now.mono_ns);
+	if (now_ns != 0)
+		check_drops(w, s, now_ns);
 	return got;
 }

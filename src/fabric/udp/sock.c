@@ -64,7 +64,7 @@ static void set_options(const struct udp_fabric *f, struct udp_sock *s)
 	set_buffers(s, f->attr.sockbuf_bytes);
 	set_discover(s, false);
 	set_int(s->fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-	/* When the kernel had a packet, not when we came to read it: see rx_age_ns(). */
+	/* When the kernel had a packet, not when we came to read it: see stamp.h. */
 	set_int(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
 	set_int(s->fd, SOL_IP, IP_RECVTOS, 1);
 	if (s->family == AF_INET6)

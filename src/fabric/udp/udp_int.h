@@ -15,6 +15,7 @@
 #define SDR_FABRIC_UDP_UDP_INT_H
 
 #include "fabric/deliver.h"
+#include "fabric/udp/stamp.h"
 #include "fabric/udp/udp.h"
 #include "wire/wire.h"
 #include <pthread.h>
@@ -23,14 +24,13 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#define UDP_PATHS 3u			    /* a channel's current address and two candidates */
-#define UDP_RX_BATCH 4u			    /* super-packets of one recvmmsg: they stay in cache */
-#define UDP_RX_BUF_BYTES 65536u		    /* the largest super-packet */
-#define UDP_AGE_MAX_NS UINT64_C(1000000000) /* what a packet may wait to be read */
-#define UDP_RX_BUDGET 64u		    /* super-packets of one poll() */
-#define UDP_RX_CMSG_BYTES 256u		    /* room for all that we ask the kernel to tell */
-#define UDP_RING_SLOTS 512u		    /* control datagrams waiting for the caller, a worker */
-#define UDP_MAX_DATAGRAM 65507u		    /* IPv4's limit; a super-packet's too */
+#define UDP_PATHS 3u		/* a channel's current address and two candidates */
+#define UDP_RX_BATCH 4u		/* super-packets of one recvmmsg: they stay in cache */
+#define UDP_RX_BUF_BYTES 65536u /* the largest super-packet */
+#define UDP_RX_BUDGET 64u	/* super-packets of one poll() */
+#define UDP_RX_CMSG_BYTES 256u	/* room for all that we ask the kernel to tell */
+#define UDP_RING_SLOTS 512u	/* control datagrams waiting for the caller, a worker */
+#define UDP_MAX_DATAGRAM 65507u /* IPv4's limit; a super-packet's too */
 #define UDP_SOCK_BUCKETS 1024u
 #define UDP_LINGER_NS (UINT64_C(1) << 30) /* an unused socket still hears late packets */
 #define UDP_DROP_CHECK_NS (UINT64_C(100000000))
@@ -150,6 +150,7 @@ struct udp_worker {
 	pthread_t thread;
 	bool started;
 	struct udp_ring ring;
+	struct stamp_clock clock;	     /* as of the last read */
 	_Alignas(64) _Atomic uint64_t epoch; /* odd: at work; even: holds no pointer */
 
 	uint8_t *buf[UDP_RX_BATCH];
