@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 SKIP = 77
@@ -512,6 +513,30 @@ def case_foreground():
     sdr("down", LINK)
     assert proc.wait(20) == 0
     no_trace()
+
+
+def case_demo_interrupted():
+    """scripts/demo leaves nothing behind when Ctrl-C comes while its link is being made."""
+    with tempfile.TemporaryDirectory() as folder:
+        slow, made, temp = (os.path.join(folder, n) for n in ("sdr", "made", "tmp"))
+        with open(slow, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\n[ \"$1 $2\" = 'wan up' ] || exec '%s' \"$@\"\n'%s' \"$@\" && touch '%s'"
+                       " && sleep 0.5\n" % (SDR, SDR, made))
+        os.chmod(slow, 0o755)
+        os.mkdir(temp)
+        proc = subprocess.Popen([sys.executable, os.path.join(HERE, "../../scripts/demo"), slow],
+                                env={**os.environ, "TMPDIR": temp, "SDR_DEMO_SIZE": "1MiB"},
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        name = "demo-%d" % proc.pid
+        wait_for("the demo's link", lambda: os.path.exists(made))
+        os.killpg(proc.pid, signal.SIGINT)
+        said = proc.communicate(timeout=30)[0]
+        try:
+            assert proc.returncode == 130 and os.listdir(temp) == [], (said, os.listdir(temp))
+            no_trace(name)
+        finally:
+            if os.path.exists("/run/sdr-wan/" + name):
+                sdr("down", name)
 
 
 # ---- the socket, the options -----------------------------------------------------------
