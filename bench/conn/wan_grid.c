@@ -27,6 +27,7 @@ struct options {
 	double ack_loss; /* below 0: as much as the data */
 	unsigned int depth, seeds, flows;
 	uint64_t seed, skip_ns, duration_ns, stagger_ns, grain_ns, trace_ns, fixed_bps;
+	uint64_t every_ns, turn_ns, turn_rate_bps, turn_rtt_ns;
 	const char *scheme;
 };
 
@@ -49,6 +50,8 @@ static const char help[] =
 	"  --fixed RATE     a provisioned rate, instead of finding it\n"
 	"  --scheme NAME    (sr-nack)\n"
 	"  --grain TIME     the hosts look no oftener than this (0: at each packet)\n"
+	"  --every TIME     the application has a write each so often (0: always)\n"
+	"  --turn TIME      from here on the link has --turn-rate RATE, --turn-rtt TIME\n"
 	"  --trace TIME     a line of state each so often\n";
 
 static void die(const char *option, const char *text)
@@ -104,13 +107,31 @@ static struct list list_of(enum kind kind, const char *option, char *text)
 }
 
 static const struct option names[] = {
-	{"rate", 1, NULL, 'r'},	   {"rtt", 1, NULL, 't'},      {"loss", 1, NULL, 'l'},
-	{"burst", 1, NULL, 'b'},   {"ack-loss", 1, NULL, 'a'}, {"queue", 1, NULL, 'q'},
-	{"size", 1, NULL, 's'},	   {"depth", 1, NULL, 'd'},    {"bytes", 1, NULL, 'B'},
-	{"skip", 1, NULL, 'k'},	   {"duration", 1, NULL, 'D'}, {"flows", 1, NULL, 'f'},
-	{"stagger", 1, NULL, 'S'}, {"seeds", 1, NULL, 'n'},    {"seed", 1, NULL, 'N'},
-	{"fixed", 1, NULL, 'F'},   {"scheme", 1, NULL, 'c'},   {"grain", 1, NULL, 'g'},
-	{"trace", 1, NULL, 'T'},   {"help", 0, NULL, 'h'},     {0},
+	{"rate", 1, NULL, 'r'},
+	{"rtt", 1, NULL, 't'},
+	{"loss", 1, NULL, 'l'},
+	{"burst", 1, NULL, 'b'},
+	{"ack-loss", 1, NULL, 'a'},
+	{"queue", 1, NULL, 'q'},
+	{"size", 1, NULL, 's'},
+	{"depth", 1, NULL, 'd'},
+	{"bytes", 1, NULL, 'B'},
+	{"skip", 1, NULL, 'k'},
+	{"duration", 1, NULL, 'D'},
+	{"flows", 1, NULL, 'f'},
+	{"stagger", 1, NULL, 'S'},
+	{"seeds", 1, NULL, 'n'},
+	{"seed", 1, NULL, 'N'},
+	{"fixed", 1, NULL, 'F'},
+	{"scheme", 1, NULL, 'c'},
+	{"grain", 1, NULL, 'g'},
+	{"every", 1, NULL, 'e'},
+	{"turn", 1, NULL, 'u'},
+	{"turn-rate", 1, NULL, 'R'},
+	{"turn-rtt", 1, NULL, 'L'},
+	{"trace", 1, NULL, 'T'},
+	{"help", 0, NULL, 'h'},
+	{0},
 };
 
 static uint64_t number(enum kind kind, const char *option)
@@ -185,6 +206,18 @@ static void one_option(struct options *o, int c)
 		break;
 	case 'g':
 		o->grain_ns = number(TIME, "grain");
+		break;
+	case 'e':
+		o->every_ns = number(TIME, "every");
+		break;
+	case 'u':
+		o->turn_ns = number(TIME, "turn");
+		break;
+	case 'R':
+		o->turn_rate_bps = number(RATE, "turn-rate");
+		break;
+	case 'L':
+		o->turn_rtt_ns = number(TIME, "turn-rtt");
 		break;
 	case 'T':
 		o->trace_ns = number(TIME, "trace");
@@ -296,6 +329,10 @@ static int grid(const struct options *o)
 			.fixed_bps = o->fixed_bps,
 			.grain_ns = o->grain_ns,
 			.trace_ns = o->trace_ns,
+			.every_ns = o->every_ns,
+			.turn_ns = o->turn_ns,
+			.turn_rate_bps = o->turn_rate_bps,
+			.turn_rtt_ns = o->turn_rtt_ns,
 			.scheme = o->scheme,
 		};
 		err = one(o, &c);

@@ -31,7 +31,8 @@
  * the pace is raised so that the estimated rate arrives: bw / (1 - loss).
  *
  * Standing queue: the least RTT of a round is above the path's least by a quarter and 3 ms.
- * If it stays although in flight is down, the path is longer than it was. A phase that may
+ * If it stays although in flight is down, the path is longer than it was; where the window
+ * keeps in flight from getting there, two round trips with a small one tell. A phase that may
  * build a queue does not wait for its round to end: the least of three samples tells.
  *
  * Rounds. A round is over when something sent after its start was delivered, and not before
@@ -50,6 +51,7 @@
 #define DRAIN_ROUNDS_MAX 8u
 #define DOWN_ROUNDS 3u
 #define STUCK_ROUNDS 5u
+#define STAND_ROUNDS 6u
 #define SLOW_ROUNDS 2u
 #define FULL_ROUNDS 3u
 #define CAP_ROUNDS 10u
@@ -212,17 +214,26 @@ static void take_rtt(struct cc_grow *g, const struct cc_sample *s)
 		g->reprobe_min_ns = rtt;
 }
 
-/* The least RTT was not seen for long: look with next to nothing in flight. */
+/*
+ * The least RTT was not seen for long, or a queue stands whatever we do: look with next to
+ * nothing in flight. Is it still there, then the path is longer than it was.
+ */
 static void reprobe(struct cc_grow *g, uint64_t now_ns)
 {
+	bool holds = g->phase == CC_GROW_CRUISE || g->phase == CC_GROW_DOWN;
+	bool stands = holds && g->queue_rounds >= STAND_ROUNDS;
+	bool old = g->phase == CC_GROW_CRUISE && now_ns - g->min_seen_ns > MIN_RTT_AGE_NS;
+
 	if (g->reprobe_end_ns && now_ns >= g->reprobe_end_ns) {
 		if (g->reprobe_min_ns) {
+			if (g->reprobe_min_ns > g->min_rtt_ns + queue_limit_ns(g))
+				g->cruise_rounds = 1; /* another path: what it carries is open */
 			g->min_rtt_ns = g->reprobe_min_ns;
 			g->min_seen_ns = now_ns;
 		}
 		g->reprobe_end_ns = 0;
-	} else if (!g->reprobe_end_ns && g->phase == CC_GROW_CRUISE &&
-		   now_ns - g->min_seen_ns > MIN_RTT_AGE_NS) {
+		g->queue_rounds = 0;
+	} else if (!g->reprobe_end_ns && (old || stands)) {
 		g->reprobe_start_ns = now_ns;
 		g->reprobe_end_ns = now_ns + 2 * g->srtt_ns + REPROBE_NS;
 		g->reprobe_min_ns = 0;

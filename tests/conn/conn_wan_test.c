@@ -110,10 +110,57 @@ static void streams_fill_the_link(void **state)
 	}
 }
 
+/* ---- a link that becomes another one ---- */
+
+static const struct {
+	uint64_t rate_bps, rtt_ns, turn_rate_bps, turn_rtt_ns;
+	double queue_bdp;
+} turns[] = {
+	{GBIT, 100 * MS, 100 * MBIT, 0, 0.1},  {100 * MBIT, 100 * MS, GBIT, 0, 1},
+	{100 * MBIT, 20 * MS, 0, 400 * MS, 1}, {100 * MBIT, 60 * MS, 0, 400 * MS, 1},
+	{100 * MBIT, 200 * MS, 0, 20 * MS, 1},
+};
+
+/* A stream uses at least half of it from 20 round trips on. */
+static void turns_are_followed(void **state)
+{
+	(void)state;
+	FOR_SEEDS(seed, 1)
+	{
+		for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
+			uint64_t rtt =
+				turns[i].turn_rtt_ns ? turns[i].turn_rtt_ns : turns[i].rtt_ns;
+			struct wan_config c = {.seed = seed,
+					       .rate_bps = turns[i].rate_bps,
+					       .rtt_ns = turns[i].rtt_ns,
+					       .loss = 0.001,
+					       .queue_bdp = turns[i].queue_bdp,
+					       .size = MIB,
+					       .depth = 128,
+					       .turn_ns = 4 * SEC,
+					       .turn_rate_bps = turns[i].turn_rate_bps,
+					       .turn_rtt_ns = turns[i].turn_rtt_ns,
+					       .skip_ns = 4 * SEC + 20 * rtt,
+					       .duration_ns = 5 * rtt};
+			struct wan_result r;
+			double share;
+
+			run(&c, &r);
+			share = r.goodput_bps / wan_share_bps(&c);
+			printf("%.0f Mbit %.0f ms, then %.0f Mbit %.0f ms: %.1f %%\n",
+			       (double)c.rate_bps / 1e6, (double)c.rtt_ns / 1e6,
+			       (double)c.turn_rate_bps / 1e6, (double)c.turn_rtt_ns / 1e6,
+			       100 * share);
+			assert_true(share >= 0.5);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(streams_fill_the_link),
+		cmocka_unit_test(turns_are_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

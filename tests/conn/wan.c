@@ -21,6 +21,7 @@ struct flow {
 	uint64_t posted, recvs_posted; /* bytes */
 	unsigned int writes, recvs;    /* in flight */
 	uint64_t done_bytes;
+	uint64_t next_write_ns;
 };
 
 struct wan {
@@ -35,14 +36,16 @@ struct wan {
 	uint8_t *memory[2];
 	uint64_t last_ns, measured_ns, trace_at_ns;
 	uint64_t rx_start, rx_end; /* payload that had arrived when measuring began and ended */
-	bool measuring, measured;
+	bool measuring, measured, turned;
 	double queue_sum;
 	int err;
 };
 
 double wan_share_bps(const struct wan_config *config)
 {
-	return (double)config->rate_bps * WAN_PAYLOAD_BYTES / WAN_IP_BYTES * (1 - config->loss);
+	uint64_t rate = config->turn_rate_bps ? config->turn_rate_bps : config->rate_bps;
+
+	return (double)rate * WAN_PAYLOAD_BYTES / WAN_IP_BYTES * (1 - config->loss);
 }
 
 double wan_ideal_ns(const struct wan_config *config, uint64_t bytes)
@@ -50,12 +53,12 @@ double wan_ideal_ns(const struct wan_config *config, uint64_t bytes)
 	return (double)bytes * 8e9 / wan_share_bps(config) + (double)config->rtt_ns;
 }
 
-static int links_set(struct wan *w)
+static int links_set(struct wan *w, uint64_t rate_bps, uint64_t rtt_ns)
 {
 	const struct wan_config *c = w->c;
 	struct sdr_sim_link link = {.size = sizeof(link),
-				    .rate_bps = c->rate_bps,
-				    .delay_ns = c->rtt_ns / 2,
+				    .rate_bps = rate_bps,
+				    .delay_ns = rtt_ns / 2,
 				    .loss = c->loss,
 				    .burst_pkts = c->burst_pkts};
 	int err;
@@ -72,7 +75,7 @@ static int nets_open(struct wan *w)
 
 	for (int end = 0; !err && end < 2; end++)
 		w->host[end] = sdr_sim_host(w->sim);
-	err = err ? err : links_set(w);
+	err = err ? err : links_set(w, w->c->rate_bps, w->c->rtt_ns);
 	for (int end = 0; !err && end < 2; end++) {
 		struct sdr_ctx_attr ca = {.size = sizeof(ca), .listen = end == 1};
 		struct sdr_net_attr na = {.size = sizeof(na)};
@@ -132,6 +135,19 @@ static int flow_connect(struct wan *w, struct flow *f, int end)
 	return len < 0 ? len : sdr_conn_blob_set(f->conn[end], blob, (size_t)len, &attr);
 }
 
+/* The application has another write: always, or every so often. */
+static bool flow_has_write(struct wan *w, struct flow *f)
+{
+	uint64_t now = sdr_sim_now_ns(w->sim);
+
+	if (!f->up[0] || f->writes >= w->c->depth || (w->c->bytes && f->posted >= w->c->bytes))
+		return false;
+	if (f->next_write_ns > now)
+		return false;
+	f->next_write_ns = now + w->c->every_ns;
+	return true;
+}
+
 static void flow_post(struct wan *w, struct flow *f)
 {
 	const struct wan_config *c = w->c;
@@ -145,7 +161,7 @@ static void flow_post(struct wan *w, struct flow *f)
 		f->recvs++;
 		f->recvs_posted += c->size;
 	}
-	while (f->up[0] && f->writes < c->depth && (!c->bytes || f->posted < c->bytes)) {
+	while (flow_has_write(w, f)) {
 		wr.addr = w->memory[0];
 		wr.length =
 			c->bytes && c->bytes - f->posted < c->size ? c->bytes - f->posted : c->size;
@@ -312,6 +328,13 @@ static uint64_t flows_step(struct wan *w, uint64_t now)
 				next = at[end];
 		}
 		flow_post(w, f);
+		if (w->c->every_ns && f->next_write_ns > now && f->next_write_ns < next)
+			next = f->next_write_ns;
+	}
+	if (w->c->turn_ns && !w->turned && now >= w->c->turn_ns) {
+		w->turned = true;
+		w->err = links_set(w, w->c->turn_rate_bps ? w->c->turn_rate_bps : w->c->rate_bps,
+				   w->c->turn_rtt_ns ? w->c->turn_rtt_ns : w->c->rtt_ns);
 	}
 	return next;
 }

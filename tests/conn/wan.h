@@ -36,6 +36,10 @@ struct wan_config {
 	uint64_t fixed_bps;	 /* --rate; 0: found */
 	uint64_t grain_ns;	 /* the hosts look no oftener than this; 0: at each packet */
 	uint64_t trace_ns;	 /* a line of state each so often; 0: none */
+	uint64_t every_ns;	 /* the application has a write each so often; 0: always one */
+	/* From turn_ns on (0: never) the link is another one; what is 0 stays, and the queue's
+	 * bytes. */
+	uint64_t turn_ns, turn_rate_bps, turn_rtt_ns;
 	const char *scheme;
 };
 
@@ -57,7 +61,7 @@ struct wan_result {
 
 /* 0, or a negative error of what failed. */
 int wan_run(const struct wan_config *config, struct wan_result *out);
-/* Payload that the link can carry, bit/s, and that arrives of it after loss. */
+/* Payload that the link can carry (at the end), bit/s, and that arrives of it after loss. */
 double wan_share_bps(const struct wan_config *config);
 /* The least time of a transfer without any handshake: bytes / share + RTT. */
 double wan_ideal_ns(const struct wan_config *config, uint64_t bytes);
