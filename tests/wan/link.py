@@ -314,6 +314,27 @@ def case_up_and_down():
     fails("exec", LINK, "a", "--", "true", code=126, says="there is no link")
 
 
+def case_up_interrupted():
+    """An `up` that was interrupted has made nothing; one that was done before has made it all."""
+    interrupted = 0
+    for sig in (signal.SIGINT, signal.SIGTERM) * 10:
+        proc = subprocess.Popen([SDR, "wan", "up", LINK], stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True)
+        while not os.path.exists("/run/netns/%s-a" % LINK) and proc.poll() is None:
+            pass
+        proc.send_signal(sig)
+        err = proc.communicate(timeout=30)[1]
+        if proc.returncode == 0:
+            sdr("down", LINK)
+            continue
+        assert proc.returncode == 1 and "interrupted: link '%s' was not made" % LINK in err, err
+        no_trace()
+        interrupted += 1
+        if interrupted == 4:
+            return
+    assert interrupted, "each of 20 links was up before the signal came"
+
+
 def case_down_ends_processes():
     """What was left running in an end goes with the link, also what ignores SIGTERM."""
     up()
@@ -665,7 +686,10 @@ def main():
             clean()
         no_trace()
         print("ok: %s (%.1f s)" % (name, time.monotonic() - start), flush=True)
-    assert not left_processes(), left_processes()
+    try:
+        wait_for("the end of all emulators", lambda: not left_processes(), 10)
+    except AssertionError:
+        sys.exit("left running: %s" % left_processes())
 
 
 if __name__ == "__main__":

@@ -42,12 +42,69 @@ static _Noreturn void be_emulator(const struct wan_args *a, bool attached, int r
 	exit(emu_run(&a->names, &a->params, 3, !attached));
 }
 
-int wan_launch(const struct wan_args *a, bool attached, pid_t *pid)
+static void block_ending(sigset_t *before)
 {
-	int ready[2], status = 0;
-	pid_t parent = getpid();
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, before);
+}
+
+/* In an emulator signals wait from its first moment on: it looks at them when the link is made. */
+static pid_t fork_emulator(const struct wan_args *a, bool attached, int ready)
+{
+	pid_t parent = getpid(), pid;
+	sigset_t before;
+
+	fflush(NULL);
+	block_ending(&before);
+	pid = fork();
+	if (pid == 0)
+		be_emulator(a, attached, ready, parent);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
+}
+
+/* False: the emulator has failed, or somebody wants us to end. */
+static bool await_link(int ready)
+{
 	char byte;
 	ssize_t n;
+
+	do
+		n = read(ready, &byte, 1);
+	while (n < 0 && errno == EINTR && !cli_stop);
+	return n == 1 && !cli_stop;
+}
+
+/* The emulator of a link that did not come up: sees to its end. */
+static void reap_failed(const struct wan_args *a, pid_t pid)
+{
+	int status = 0;
+	pid_t rc;
+
+	if (cli_stop) {
+		say("interrupted: link '%s' was not made", a->names.name);
+		kill(pid, SIGTERM);
+	}
+	do
+		rc = waitpid(pid, &status, 0);
+	while (rc < 0 && errno == EINTR);
+	if (rc != pid || !WIFSIGNALED(status))
+		return;
+	say("the emulator was ended by signal %d (%s)", WTERMSIG(status),
+	    strsignal(WTERMSIG(status)));
+	wan_clear(&a->names);
+}
+
+int wan_launch(const struct wan_args *a, bool attached, pid_t *pid)
+{
+	int ready[2];
+	bool up;
 
 	if (wan_ends_allowed() < 0)
 		return CLI_FAILED;
@@ -55,27 +112,18 @@ int wan_launch(const struct wan_args *a, bool attached, pid_t *pid)
 		say("no pipe: %s", strerror(errno));
 		return CLI_FAILED;
 	}
-	fflush(NULL);
-	*pid = fork();
-	if (*pid == 0)
-		be_emulator(a, attached, ready[1], parent);
+	*pid = fork_emulator(a, attached, ready[1]);
 	close(ready[1]);
 	if (*pid < 0) {
 		say("no process for the emulator: %s", strerror(errno));
 		close(ready[0]);
 		return CLI_FAILED;
 	}
-	do
-		n = read(ready[0], &byte, 1);
-	while (n < 0 && errno == EINTR);
+	up = await_link(ready[0]);
 	close(ready[0]);
-	if (n == 1)
+	if (up)
 		return CLI_OK;
-	if (waitpid(*pid, &status, 0) == *pid && WIFSIGNALED(status)) {
-		say("the emulator was ended by signal %d (%s)", WTERMSIG(status),
-		    strsignal(WTERMSIG(status)));
-		wan_clear(&a->names);
-	}
+	reap_failed(a, *pid);
 	return CLI_FAILED;
 }
 
@@ -157,18 +205,6 @@ static int stay(const struct wan_args *a, pid_t pid)
 	}
 }
 
-static void block_ending(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-}
-
 int wan_up(struct wan_args *a)
 {
 	char *words[] = {"brief", a->json ? "json" : "text"}, *answer = NULL;
@@ -176,7 +212,7 @@ int wan_up(struct wan_args *a)
 	int rc;
 
 	if (a->foreground)
-		block_ending();
+		block_ending(NULL);
 	rc = wan_launch(a, a->foreground, &pid);
 	if (rc != CLI_OK)
 		return rc;
