@@ -278,9 +278,9 @@ int emu_run(const struct wan_names *n, const struct wan_params *p, int ready_fd,
 	if (rc == 0) {
 		if (quiet)
 			let_streams_go();
-		/* Who waits for it may be gone; the link is there all the same. */
-		if (ready_fd >= 0 && write(ready_fd, "", 1) < 0 && errno != EPIPE)
-			say("nobody could be told that the link is up: %s", strerror(errno));
+		/* Who waits for it was killed: nobody knows of the link, so it goes. */
+		if (ready_fd >= 0 && write(ready_fd, "", 1) < 0)
+			e->stop = true;
 	}
 	if (ready_fd >= 0)
 		close(ready_fd);
