@@ -168,20 +168,24 @@ class MsgContender(Contender):
         return times[0][1] if times else None
 
     def warm(self, bench, batches):
-        up_s = bench.plan.warm_up_s(bench.cell)
-        drain_s = max(5.0, 40 * bench.cell.rtt_s)
-        servers = self.server(bench)
-        words = ["--stream", f"{up_s:g}", "--drain", f"{drain_s:g}"]
+        """Each size on a connection of its own that has just streamed: messages that leave the link
+        idle make congestion control forget."""
+        servers, out = self.server(bench), {}
         for size, count, limit_s in batches:
-            words += ["--message", f"{size}x{count}@{limit_s:g}"]
-        client = self.client(bench, words)
-        lines = self.finish(bench, client, up_s + drain_s + 5 + sum(n * limit for _, n, limit in batches))
+            out[size] = self.warm_one(bench, size, count, limit_s)
+            if len(out[size]) < count:
+                break
         for server in servers:
             server.stop()
-        out = {size: [] for size, _, _ in batches}
-        for size, ns in self.times(lines):
-            out[size].append(ns)
         return out
+
+    def warm_one(self, bench, size, count, limit_s):
+        up_s = bench.plan.warm_up_s(bench.cell)
+        drain_s = max(5.0, 40 * bench.cell.rtt_s)
+        client = self.client(bench, ["--stream", f"{up_s:g}", "--drain", f"{drain_s:g}", "--message",
+                                     f"{size}x{count}@{limit_s:g}"])
+        lines = self.finish(bench, client, up_s + drain_s + 5 + count * limit_s)
+        return [ns for _, ns in self.times(lines)]
 
 
 # ---- files ---------------------------------------------------------------------------

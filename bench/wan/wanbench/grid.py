@@ -154,7 +154,7 @@ class Plan:
         return max(self.seconds, 60 * cell.rtt_s)
 
     def warm_up_s(self, cell):
-        return max(1.0, 25 * cell.rtt_s)
+        return max(1.0, 30 * cell.rtt_s)
 
     def limit_s(self, cell, size):
         """A message that takes longer is late, and no larger one is tried."""
@@ -186,7 +186,7 @@ def estimate_s(todo, plan):
             fixed += plan.stream_s(cell) + 1.5
         for kind, column in (("cold", 1), ("warm", 2)):
             if kind in plan.measures:
-                fixed += plan.warm_up_s(cell) + 1 if kind == "warm" else 0
+                fixed += len(plan.messages) * (plan.warm_up_s(cell) + 0.5) if kind == "warm" else 0
                 fixed += sum(0.15 * row[column] for row in plan.messages)
                 near += sum(1.3 * row[column] * ideal_s(cell, row[0]) for row in plan.messages)
     return fixed + near, fixed + 5 * near
