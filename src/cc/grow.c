@@ -697,6 +697,9 @@ static uint64_t grow_pacing(const struct cc *cc)
 		bps = (double)g->hint_bps;
 	else if (g->phase == CC_GROW_STARTUP && bps < STARTUP_GAIN * first && g->nround < 2)
 		bps = STARTUP_GAIN * first; /* the first samples span the wait for them */
+	/* A jump that the application did not fill was not refuted: no need to go beyond it yet. */
+	if (g->phase == CC_GROW_STARTUP && bw_bps(g) < g->hint_bps && bps > (double)g->hint_bps)
+		bps = (double)g->hint_bps;
 	/* Two packets a round trip always may. */
 	double least = (double)cc_rate_bps(2 * (uint64_t)cc->params.payload_bytes, rtt);
 	if (g->cap_bps && bps > (double)g->cap_bps)

@@ -139,6 +139,7 @@ struct conn_channel {
 	uint64_t tokens_ns;
 	double pkt_bytes; /* running mean of what a packet costs */
 	bool up;
+	bool dry;			 /* nothing was there to send since the pacer was asked */
 	uint32_t trains_seen;		 /* answers that were looked at */
 	bool rtt_given;			 /* rel/ knows the round trip of its PING */
 	bool suspect;			 /* sent to for RTOs without an answer, others had some */

@@ -170,14 +170,14 @@ static double rate_bytes_per_ns(const struct conn_channel *ch)
 /*
  * A host that wakes us up late does not make the path slower: what the pacer owes is sent
  * at once then, up to a part of the round trip, which any queue of a long path holds. Who
- * comes back from idleness is owed little.
+ * comes back from idleness, or had nothing to send, is owed little: that was no lateness.
  */
 static void tokens_refill(struct sdr_conn *conn, struct conn_channel *ch, double rate,
 			  double quantum, bool idle, uint64_t now)
 {
-	uint64_t late =
-		idle ? CONN_BURST_NS
-		     : u64_min(u64_max(conn_rtt_ns(conn) / 8, CONN_BURST_NS), CONN_BURST_MOST_NS);
+	uint64_t late = idle || ch->dry ? CONN_BURST_NS
+					: u64_min(u64_max(conn_rtt_ns(conn) / 8, CONN_BURST_NS),
+						  CONN_BURST_MOST_NS);
 	double most = rate * (double)late;
 
 	if (most < 2 * quantum)
@@ -186,6 +186,7 @@ static void tokens_refill(struct sdr_conn *conn, struct conn_channel *ch, double
 	ch->tokens_ns = now;
 	if (ch->tokens_bytes > most)
 		ch->tokens_bytes = most;
+	ch->dry = false;
 }
 
 /* What a packet of this write counts as. */
@@ -311,6 +312,12 @@ static int range_send(struct sdr_conn *conn, const struct rel_range *range, uint
 	return (int)attr.pkts;
 }
 
+static void channels_dry(struct sdr_conn *conn)
+{
+	for (uint32_t c = 0; c < conn->channels; c++)
+		conn->ch[c].dry = true;
+}
+
 void send_pump(struct sdr_conn *conn, uint64_t now)
 {
 	conn->pace_ns = UINT64_MAX;
@@ -322,6 +329,8 @@ void send_pump(struct sdr_conn *conn, uint64_t now)
 		if (err <= 0) {
 			if (err < 0)
 				conn->pace_ns = now + CONN_AGAIN_NS;
+			else
+				channels_dry(conn);
 			return;
 		}
 		c = channel_pick(conn, &range, now);

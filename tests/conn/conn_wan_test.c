@@ -156,11 +156,42 @@ static void turns_are_followed(void **state)
 	}
 }
 
+/* A write now and then, on a link with a queue of 64 packets: no lateness to catch up with. */
+static void writes_now_and_then(void **state)
+{
+	(void)state;
+	FOR_SEEDS(seed, 1)
+	{
+		for (uint64_t every = 12 * MS; every <= 48 * MS; every *= 2) {
+			struct wan_config c = {.seed = seed,
+					       .rate_bps = GBIT,
+					       .rtt_ns = 100 * MS,
+					       .queue_bdp = 0.0077,
+					       .size = MIB,
+					       .depth = 128,
+					       .every_ns = every,
+					       .skip_ns = 2 * SEC,
+					       .duration_ns = 2 * SEC};
+			const double offered = (double)MIB * 8e9 / (double)every;
+			struct wan_result r;
+			double resent;
+
+			run(&c, &r);
+			resent = part(r.flow[0].resent_pkts, r.flow[0].tx_pkts);
+			printf("1 MiB every %.0f ms: %.1f %% of it arrives, resent %.2f %%\n",
+			       (double)every / 1e6, 100 * r.goodput_bps / offered, 100 * resent);
+			assert_true(r.goodput_bps >= 0.97 * offered);
+			assert_true(resent <= 0.02);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(streams_fill_the_link),
 		cmocka_unit_test(turns_are_followed),
+		cmocka_unit_test(writes_now_and_then),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
