@@ -125,6 +125,7 @@ void client_on_hello(struct hs *hs, const uint8_t *body, size_t len)
 		return;
 	}
 	hint_start(hs->conn, hs->rtt_ns, sdr_now_ns(hs->net->ctx));
+	conn_schedule(hs->conn, sdr_now_ns(hs->net->ctx)); /* trains leave now, not with the PONG */
 	hs->state = HS_WATCH;
 	hs_unlist(hs);
 }
