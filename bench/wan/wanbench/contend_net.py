@@ -77,8 +77,8 @@ class Sdr(Contender):
         return Stream(samples, seconds, len(done) * MIB, [child, server])
 
     def cold(self, bench, size, limit_s):
-        if not hasattr(bench, "cold_server"):
-            bench.cold_server = self.server(bench)
+        if not bench.servers:
+            bench.servers = [self.server(bench)]
         _, phases = self.client(bench, ["--cold", "-n", 1, "-t", 1, "-s", size], limit_s)
         if not phases or phases[0]["messages"] != 1:
             return None
@@ -156,7 +156,7 @@ class Udt(MsgContender):
     family = "udt"
     tool = "bench/wan/udt_msg"
     packages = "libudt-dev, g++"
-    udp = True
+    udp = fresh_server = True
     payload = MTU - 20 - 8 - 16
 
     def version(self, _build):

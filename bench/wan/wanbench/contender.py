@@ -37,6 +37,7 @@ class Bench:
     work: str          # an empty directory in memory
     build: str         # of the project
     plan: object
+    servers: list = dataclasses.field(default_factory=list)  # of this phase, for all its connections
 
     @property
     def cell(self):
@@ -105,8 +106,7 @@ class MsgContender(Contender):
     """Those that are driven by bench/wan/*_msg."""
     tool = ""              # under the build directory
     udp = False
-    server_options, client_options = (), ()
-    streams = 1
+    fresh_server = False   # one that could still wait for the end of a connection whose end got lost
 
     def missing(self, build):
         if os.access(os.path.join(build, self.tool), os.X_OK):
@@ -161,22 +161,28 @@ class MsgContender(Contender):
         return [(line["bytes"], line["ns"]) for line in lines if line.get("done")]
 
     def cold(self, bench, size, limit_s):
-        if not hasattr(bench, "cold_server"):
-            bench.cold_server = self.server(bench)
+        self.ready(bench)
         client = self.client(bench, ["--message", f"{size}x1", "--timeout", f"{limit_s:g}"])
         times = self.times(self.finish(bench, client, limit_s + 1))
         return times[0][1] if times else None
 
+    def ready(self, bench):
+        """A server for the next connection of this phase."""
+        if bench.servers and not self.fresh_server:
+            return
+        for server in bench.servers:
+            server.stop()
+        bench.servers = self.server(bench)
+
     def warm(self, bench, batches):
         """Each size on a connection of its own that has just streamed: messages that leave the link
         idle make congestion control forget."""
-        servers, out = self.server(bench), {}
+        out = {}
         for size, count, limit_s in batches:
+            self.ready(bench)
             out[size] = self.warm_one(bench, size, count, limit_s)
             if len(out[size]) < count:
                 break
-        for server in servers:
-            server.stop()
         return out
 
     def warm_one(self, bench, size, count, limit_s):

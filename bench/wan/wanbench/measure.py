@@ -95,9 +95,7 @@ def phases(bench, contender, record):
     wanted = [m for m in bench.plan.measures if m in contender.measures]
     for phase in wanted:
         with Crew(os.path.join(bench.work, "logs")) as crew:
-            bench.crew = crew
-            if hasattr(bench, "cold_server"):
-                del bench.cold_server
+            bench.crew, bench.servers = crew, []
             if phase == "goodput":
                 record["goodput"] = goodput(bench, contender)
             elif phase == "cold":
