@@ -18,6 +18,14 @@ static uint64_t confirm_ns(const struct sdr_conn *conn)
 	return u64_max(4 * conn_rtt_ns(conn), 3 * CONN_STALL_MIN_NS);
 }
 
+/* What was under way when the suspicion came may still arrive, or wait in a socket. */
+static uint64_t under_way_ns(const struct sdr_conn *conn)
+{
+	uint64_t rtt = conn->qi.rtt_min_ns ? conn->qi.rtt_min_ns : conn_rtt_ns(conn);
+
+	return u64_max(rtt, CONN_STALL_MIN_NS) / 2;
+}
+
 /* How long the peer has owed us an answer. */
 static uint64_t silence_ns(const struct sdr_conn *conn, uint64_t now)
 {
@@ -30,6 +38,7 @@ void alive_suspect(struct sdr_conn *conn, const char *text)
 		return;
 	conn->suspect_ns = sdr_now_ns(conn->net->ctx);
 	conn->suspect_text = text;
+	conn->suspect_asked = false;
 	(void)sdr_qp_ping(conn->qp);
 	conn_schedule(conn, conn->suspect_ns);
 }
@@ -75,11 +84,15 @@ static bool confirm(struct sdr_conn *conn, uint64_t now)
 	if (!conn->suspect_ns)
 		return false;
 	since = u64_max(conn->suspect_ns, conn->alive_floor_ns);
-	/* Packets under way prove nothing: an answer takes a round trip. */
-	if (now - conn->suspect_ns > conn->qi.rtt_min_ns / 2 &&
-	    conn->qi.heard_age_ns < now - conn->suspect_ns - conn->qi.rtt_min_ns / 2) {
-		conn->suspect_ns = 0; /* it speaks: whatever ended, it was not the peer */
-		return false;
+	/* Packets under way prove nothing: what is heard later does. */
+	if (now - conn->suspect_ns > under_way_ns(conn)) {
+		if (conn->qi.heard_age_ns < now - conn->suspect_ns - under_way_ns(conn)) {
+			conn->suspect_ns = 0; /* it speaks: whatever ended, it was not the peer */
+			return false;
+		}
+		if (!conn->suspect_asked)
+			(void)sdr_qp_ping(conn->qp); /* the first may have been answered before */
+		conn->suspect_asked = true;
 	}
 	if (now - since < confirm_ns(conn))
 		return false;
@@ -132,6 +145,8 @@ uint64_t alive_deadline(const struct sdr_conn *conn, uint64_t now)
 
 	if (conn->suspect_ns)
 		at = u64_max(conn->suspect_ns, conn->alive_floor_ns) + confirm_ns(conn);
+	if (conn->suspect_ns && !conn->suspect_asked)
+		at = u64_min(at, conn->suspect_ns + under_way_ns(conn) + 1);
 	if (conn->qi.unanswered_ns) {
 		silence = silence_ns(conn, now);
 		if (!conn->stalled)

@@ -212,7 +212,8 @@ struct sdr_conn {
 	uint64_t alive_floor_ns; /* silence counts from here: a pause of ours is no silence */
 	uint64_t suspect_ns;	 /* TCP ended or ICMP refused: confirm by silence; 0: no */
 	const char *suspect_text;
-	uint64_t ask_ns; /* last PING asked for */
+	bool suspect_asked; /* again, when what was under way has arrived */
+	uint64_t ask_ns;    /* last PING asked for */
 
 	uint64_t close_ns; /* peer_closed or CLOSING began */
 	uint64_t close_at_ns, close_gap_ns;

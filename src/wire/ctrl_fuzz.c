@@ -199,7 +199,8 @@ static int seed_short(unsigned int type, uint8_t *body, size_t cap)
 	case WIRE_MSG_TRAIN_SEEN:
 		return wire_train_seen_put(
 			body, cap,
-			&(struct wire_train_seen){.n = 2, .span = {{0, 15, 15, 4, 170000}, {1}}});
+			&(struct wire_train_seen){.n = 2,
+						  .span = {{0, 15, 15, 4, 170000}, {.train = 1}}});
 	default:
 		return wire_number_put(body, cap, &(struct wire_number){.number = 6});
 	}
