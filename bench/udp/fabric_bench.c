@@ -160,7 +160,7 @@ static void bind_message(struct end *e, uint32_t message)
 	if (e->words[i] == NULL)
 		e->words[i] = bench_scratch(8 * rx_bind_words(MESSAGE_BYTES, e->payload, 4) + 8);
 	b.rx.words = e->words[i];
-	if (e->f->ops->bind(e->qp, message, &b) < 0)
+	if (e->f->ops->bind(e->qp, message, &b, &(struct fabric_key){0}) < 0)
 		bench_die("bind failed");
 }
 

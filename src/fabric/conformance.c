@@ -135,10 +135,12 @@ static void bind_recv(struct cf *cf, struct cf_recv *r)
 				       .len = r->mem.len,
 				       .payload = cf->payload,
 				       .chunk_shift = 3,
-				       .imm_frags = 1,
+				       .imm_frags = (uint8_t)cf->imm_frags,
 				       .words = r->words}};
+	int to = r->end == &cf->end[CF_B] ? CF_B : CF_A;
 
-	assert_int_equal(r->end->f->ops->bind(r->end->qp, r->message, &b), 0);
+	assert_int_equal(
+		r->end->f->ops->bind(r->end->qp, r->message, &b, cf_key(cf, to, r->message)), 0);
 }
 
 void cf_recv_make(struct cf *cf, struct cf_recv *r, uint32_t message, size_t len)
@@ -222,6 +224,7 @@ struct fabric_write cf_write(struct cf *cf, uint32_t message, const void *base, 
 		.payload_bytes = cf->payload,
 		.last_bytes = (uint32_t)u64_min(left, cf->payload),
 		.count = n,
+		.key = *cf_key(cf, CF_B, message),
 	};
 }
 
@@ -278,6 +281,11 @@ void cf_counts_get(const struct cf_end *end, struct cf_counts *out)
 
 /* Setting up. */
 
+static uint32_t key_mask(const struct fabric_caps *caps)
+{
+	return caps->mode == WIRE_ROCEV2 ? CF_SLOTS * caps->generations - 1 : UINT32_MAX;
+}
+
 static void make_end(struct cf *cf, int which)
 {
 	struct cf_end *end = &cf->end[which];
@@ -300,8 +308,9 @@ static void make_end(struct cf *cf, int which)
 	memset(end->slots, 0, CF_SLOTS * sizeof(*end->slots));
 	for (uint32_t i = 0; i < nworkers; i++)
 		rx_worker_init(&end->workers[i]);
-	assert_int_equal(rx_table_init(&end->table, end->slots, CF_SLOTS, UINT32_MAX, end->workers,
-				       nworkers, end->caps.workers ? 0 : RX_SINGLE_THREAD),
+	assert_int_equal(rx_table_init(&end->table, end->slots, CF_SLOTS, key_mask(&end->caps),
+				       end->workers, nworkers,
+				       end->caps.workers ? 0 : RX_SINGLE_THREAD),
 			 RX_OK);
 	assert_int_equal(ops->qp_create(end->f, &attr, &end->qp), 0);
 	ops->qp_local(end->qp, &end->local);
@@ -317,8 +326,13 @@ static void connect_end(struct cf *cf, int which)
 		.start_psn = peer->start_psn,
 		.payload_bytes = cf->payload,
 		.active = which == CF_A,
+		.channels = CF_CHANNELS,
+		.generations = cf->generations,
+		.messages = CF_SLOTS,
 	};
 
+	memcpy(p.data_qpn, peer->data_qpn, sizeof(p.data_qpn));
+	p.addr = peer->addr;
 	if (p.active)
 		cf->env->addr(cf->env->arg, &p.addr);
 	assert_int_equal(cf->end[which].f->ops->qp_connect(cf->end[which].qp, &p), 0);
@@ -342,6 +356,25 @@ static bool all_up(void *arg)
 	return up;
 }
 
+/* What a handshake would. */
+static void agree(struct cf *cf)
+{
+	const struct fabric_caps *caps = &cf->end[CF_A].caps;
+
+	assert_int_equal(caps->mode, cf->end[CF_B].caps.mode);
+	assert_int_equal(caps->generations, cf->end[CF_B].caps.generations);
+	assert_in_range(caps->generations, 1, FABRIC_MAX_GENERATIONS);
+	assert_in_range(caps->max_ctrl_bytes, FABRIC_ROCEV2_CTRL_MAX, FABRIC_CTRL_MAX);
+	cf->generations = caps->generations;
+	cf->imm_frags = 1;
+	if (caps->mode == WIRE_ROCEV2) {
+		cf->imm_frags = wire_imm_fragments(fabric_imm_split(CF_SLOTS));
+		cf->payload = FABRIC_ROCEV2_PAYLOAD_MIN;
+	} else {
+		cf->payload = (uint32_t)u64_min(cf->payload, 1436);
+	}
+}
+
 int cf_setup(void **state)
 {
 	struct cf *cf = calloc(1, sizeof(*cf));
@@ -357,7 +390,7 @@ int cf_setup(void **state)
 	}
 	cf->payload = (uint32_t)u64_min(cf->end[CF_A].caps.max_payload_bytes,
 					cf->end[CF_B].caps.max_payload_bytes);
-	cf->payload = (uint32_t)u64_min(cf->payload, 1436);
+	agree(cf);
 	connect_end(cf, CF_B);
 	connect_end(cf, CF_A);
 	assert_true(cf_until(cf, all_up, cf));

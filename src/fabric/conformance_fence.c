@@ -31,6 +31,8 @@ static bool late_there(void *arg)
 {
 	const struct wait_late *w = arg;
 
+	if (!cf_sees_late(w->end))
+		return true; /* there is nothing to wait for: cf_settle() follows */
 	return late_pkts(w->end) >= w->n && w->end->late > 0;
 }
 
@@ -69,9 +71,11 @@ static void test_late_packets_change_a_counter_only(void **state)
 	assert_true(cf_until(cf, late_there, &wait));
 	cf_settle(cf);
 	cf_counts_get(&cf->end[CF_B], &after);
-	assert_int_equal(cf->end[CF_B].late_message, 4);
-	assert_int_equal(after.ctr[SDR_CTR_rx_late] - before.ctr[SDR_CTR_rx_late], 8);
-	assert_int_equal(after.ch[0].late_pkts - before.ch[0].late_pkts, 8);
+	if (cf_sees_late(&cf->end[CF_B])) {
+		assert_int_equal(cf->end[CF_B].late_message, 4);
+		assert_int_equal(after.ctr[SDR_CTR_rx_late] - before.ctr[SDR_CTR_rx_late], 8);
+		assert_int_equal(after.ch[0].late_pkts - before.ch[0].late_pkts, 8);
+	}
 	assert_int_equal(after.ctr[SDR_CTR_rx_pkts], before.ctr[SDR_CTR_rx_pkts]);
 	assert_int_equal(after.ctr[SDR_CTR_rx_duplicate], before.ctr[SDR_CTR_rx_duplicate]);
 	assert_int_equal(after.ch[0].newest_psn, before.ch[0].newest_psn);
@@ -111,12 +115,13 @@ static void test_a_bound_slot_is_busy(void **state)
 	struct cf *cf = *state;
 	struct cf_end *b = &cf->end[CF_B];
 	struct fabric_bind again = {.rx = {.payload = cf->payload, .imm_frags = 1}};
+	struct fabric_key key;
 	struct cf_recv r;
 
 	cf_recv_make(cf, &r, 1, 100);
-	assert_int_equal(b->f->ops->bind(b->qp, 1 + CF_SLOTS, &again), -EBUSY);
+	assert_int_equal(b->f->ops->bind(b->qp, 1 + CF_SLOTS, &again, &key), -EBUSY);
 	again.rx.payload = 0;
-	assert_int_equal(b->f->ops->bind(b->qp, 7, &again), -EINVAL);
+	assert_int_equal(b->f->ops->bind(b->qp, 7, &again, &key), -EINVAL);
 	cf_recv_free(cf, &r);
 	/* A fence of what is not bound is done, and does nothing to what is. */
 	cf_recv_make(cf, &r, 1, 0);
@@ -296,11 +301,14 @@ static void test_the_table_comes_later(void **state)
 	cf_random(cf, from.base, from.len);
 	w = cf_write(cf, 3, from.base, from.len, 0, 8);
 	w.qp = cf->end[CF_B].qp;
+	w.key = (struct fabric_key){0};
 	cf_post(cf, &w);
 	assert_true(cf_until(cf, late_there, &wait));
+	cf_settle(cf);
 	a->f->ops->table_set(a->qp, &a->table);
 	cf_mem_make(&r.mem, from.len);
 	cf_recv_again(cf, &r, 3);
+	w.key = *cf_key(cf, CF_A, 3);
 	cf_post(cf, &w);
 	assert_true(cf_until(cf, count_eight, &r));
 	assert_memory_equal(r.mem.base, from.base, from.len);

@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #define CF_CHANNELS 2u
-#define CF_SLOTS 16u
+#define CF_SLOTS 16u /* rocev2: the messages agreed */
 #define CF_PATIENCE_NS (2 * NS_PER_S)
 #define CF_CTRL_LOG 64u
 
@@ -53,6 +53,9 @@ struct cf {
 	const struct conformance_env *env;
 	struct cf_end end[2];
 	uint32_t payload; /* agreed */
+	uint32_t generations, imm_frags;
+	/* What the bindings gave, for the sender: by end and message. */
+	struct fabric_key key[2][CF_SLOTS * FABRIC_MAX_GENERATIONS];
 	struct rng rng;
 };
 
@@ -92,9 +95,21 @@ bool cf_until(struct cf *cf, cf_pred *pred, void *arg);
 /* Until nothing can be on its way any more. */
 void cf_settle(struct cf *cf);
 
+/* The key of a message that goes to an end. */
+static inline struct fabric_key *cf_key(struct cf *cf, int to, uint32_t message)
+{
+	return &cf->key[to][message % SDR_ARRAY_LEN(cf->key[to])];
+}
+
+/* Late packets leave a trace at this end. */
+static inline bool cf_sees_late(const struct cf_end *end)
+{
+	return !(end->caps.flags & FABRIC_CAP_SILENT_LATE);
+}
+
 /* Posts all of it, however often it has to ask. */
 void cf_post(struct cf *cf, struct fabric_write *w);
-/* Describes packets [first, first + n) of a message of len bytes at base. */
+/* Describes packets [first, first + n) of a message of len bytes at base, from A to B. */
 struct fabric_write cf_write(struct cf *cf, uint32_t message, const void *base, size_t len,
 			     uint32_t first, uint32_t n);
 /* Posts a whole message in runs of `run`, channels in turn, and waits until it is there. */

@@ -398,6 +398,7 @@ static void test_unconnected(void **state)
 	struct fabric_channel_facts facts;
 	struct fabric_write w = {.payload_bytes = 1, .last_bytes = 0, .count = 1};
 	struct fabric_bind b = {.rx = {.payload = 1, .imm_frags = 1}};
+	struct fabric_key key;
 	struct fabric_local local;
 
 	assert_int_equal(f->ops->qp_create(f, &attr, &w.qp), 0);
@@ -407,7 +408,7 @@ static void test_unconnected(void **state)
 	assert_int_equal(f->ops->ctrl(w.qp, 0, 0, "x", 1), -ENOTCONN);
 	f->ops->channel_facts(w.qp, 0, &facts);
 	assert_false(facts.up);
-	assert_true(f->ops->bind(w.qp, 0, &b) < 0); /* no table yet */
+	assert_true(f->ops->bind(w.qp, 0, &b, &key) < 0); /* no table yet */
 	f->ops->fence_begin(w.qp, 0);
 	assert_int_equal(f->ops->fence_done(w.qp, 0), 1);
 	f->ops->qp_destroy(w.qp);
@@ -424,6 +425,7 @@ static void test_names_and_small_things(void **state)
 	for (int e = 0; e < 2; e++) {
 		struct fabric *f = cf->end[e].f;
 		char text[256] = "?";
+		const struct fabric_mr_attr memory = {.addr = text, .len = sizeof(text)};
 		void *mr = NULL;
 
 		assert_non_null(f->ops->name);
@@ -436,7 +438,7 @@ static void test_names_and_small_things(void **state)
 		assert_true(strlen(text) < sizeof(text));
 		assert_int_equal(f->ops->path_use(cf->end[e].qp, 0, 0), 0);
 		assert_true(f->ops->path_use(cf->end[e].qp, CF_CHANNELS, 0) < 0);
-		assert_int_equal(f->ops->mr_reg(f, text, sizeof(text), 0, &mr), 0);
+		assert_int_equal(f->ops->mr_reg(f, &memory, &mr), 0);
 		f->ops->mr_dereg(f, mr);
 		f->ops->wake(f);
 		assert_true(f->ops->wait(f, f->ops->now_ns(f)) >= 0);

@@ -478,7 +478,8 @@ int sdr_mr_reg(struct sdr_ctx *ctx, void *addr, size_t len, uint32_t flags, stru
 	if (!mr)
 		return -ENOMEM;
 	mr->ctx = ctx;
-	err = ctx->fabric->ops->mr_reg(ctx->fabric, addr, len, flags, &mr->fabric_mr);
+	err = ctx->fabric->ops->mr_reg(
+		ctx->fabric, &(struct fabric_mr_attr){.addr = addr, .len = len}, &mr->fabric_mr);
 	if (err) {
 		alloc_free(ctx->alloc, mr);
 		return err;

@@ -196,6 +196,7 @@ struct sdr_recv {
 	uint64_t length;
 	uint64_t *words; /* bitmaps; NULL where the slot's own suffice */
 	size_t nwords;
+	struct fabric_key key; /* rocev2: for the sender */
 	uint32_t message;
 	uint32_t payload;
 	int error;

@@ -93,7 +93,7 @@ int sdk_rx_bind(struct sdr_qp *qp, struct sdr_recv *recv)
 	b.rx.chunk_shift = chunk_shift(qp);
 	b.rx.imm_frags = 1;
 	b.rx.words = recv->words;
-	err = qp->ctx->fabric->ops->bind(qp->fqp, recv->message, &b);
+	err = qp->ctx->fabric->ops->bind(qp->fqp, recv->message, &b, &recv->key);
 	if (err) {
 		sdk_words_put(qp->ctx, recv->words, recv->nwords);
 		recv->words = NULL;

@@ -25,6 +25,13 @@
  * token is the one that the datagram's receiver chose; number rises with each
  * datagram and only filters replays. Both are judged by the connection, not here.
  *
+ * In sdr mode Q_Key is `SDR` and the channel. In rocev2 mode a NIC compares Q_Keys, so it
+ * is WIRE_ROCEV2_QKEY, and a prefix goes before the token:
+ *
+ *	+---------------+-----------------------------------------------+
+ *	|   channel     |                     0                         | 20
+ *	+---------------+-----------------------------------------------+
+ *
  * Knows nothing of what messages mean, nor of the trailer.
  */
 #ifndef SDR_WIRE_CTRL_H
@@ -35,6 +42,8 @@
 
 #include "wire/packet.h"
 
+#define WIRE_ROCEV2_QKEY 0x53445200u
+#define WIRE_ROCEV2_CTRL_PREFIX_BYTES 4
 #define WIRE_CTRL_BODY_HDR_BYTES 16
 #define WIRE_MSG_HDR_BYTES 4
 

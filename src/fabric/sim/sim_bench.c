@@ -81,7 +81,7 @@ static void bind_message(struct bench *b, uint32_t message)
 
 	if (message >= SLOTS)
 		b->f[1]->ops->fence_begin(b->qp[1], message - SLOTS);
-	must(!b->f[1]->ops->bind(b->qp[1], message, &bind), "bind");
+	must(!b->f[1]->ops->bind(b->qp[1], message, &bind, &(struct fabric_key){0}), "bind");
 }
 
 static double seconds(void)

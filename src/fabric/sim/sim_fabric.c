@@ -19,6 +19,9 @@ static void sim_caps(const struct fabric *fabric, struct fabric_caps *out)
 		.max_train_bytes = UINT32_MAX,
 		.max_channels = FABRIC_MAX_CHANNELS,
 		.udp_port = f->port,
+		.mode = WIRE_SDR,
+		.max_ctrl_bytes = FABRIC_CTRL_MAX,
+		.generations = 1,
 	};
 }
 
@@ -286,8 +289,17 @@ static int sim_poll(struct fabric *fabric, struct fabric_event *ev, unsigned int
 
 /* The rest. */
 
-static int sim_bind(struct fabric_qp *qp, uint32_t message, const struct fabric_bind *b)
+static bool sim_tx_busy(struct fabric_qp *qp, uint32_t message)
 {
+	(void)qp;
+	(void)message;
+	return false;
+}
+
+static int sim_bind(struct fabric_qp *qp, uint32_t message, const struct fabric_bind *b,
+		    struct fabric_key *key)
+{
+	*key = (struct fabric_key){0};
 	return deliver_bind(&sim_qp_of(qp)->rx, message, b);
 }
 
@@ -301,14 +313,11 @@ static int sim_fence_done(struct fabric_qp *qp, uint32_t message)
 	return deliver_fence_done(&sim_qp_of(qp)->rx, message);
 }
 
-static int sim_mr_reg(struct fabric *f, void *addr, size_t len, uint32_t flags, void **mr)
+static int sim_mr_reg(struct fabric *f, const struct fabric_mr_attr *attr, void **mr)
 {
 	(void)f;
-	(void)addr;
-	(void)len;
-	(void)flags;
 	*mr = NULL;
-	return 0;
+	return attr->dmabuf ? -EOPNOTSUPP : 0;
 }
 
 static void sim_mr_dereg(struct fabric *f, void *mr)
@@ -376,6 +385,7 @@ const struct fabric_ops sim_fabric_ops = {
 	.post = sim_post,
 	.ctrl = sim_ctrl,
 	.poll = sim_poll,
+	.tx_busy = sim_tx_busy,
 	.bind = sim_bind,
 	.fence_begin = sim_fence_begin,
 	.fence_done = sim_fence_done,

@@ -110,7 +110,8 @@ static void bind_to(struct world *w, uint32_t message)
 				       .chunk_shift = 0,
 				       .imm_frags = 1}};
 
-	assert_int_equal(w->side[1].f->ops->bind(w->side[1].qp, message, &b), 0);
+	assert_int_equal(
+		w->side[1].f->ops->bind(w->side[1].qp, message, &b, &(struct fabric_key){0}), 0);
 }
 
 static uint64_t bits(const struct world *w, uint32_t message)

@@ -164,7 +164,7 @@ void transfer(struct end *from, struct end *to, uint32_t message, size_t bytes, 
 	rng_init(&rng, message + bytes);
 	for (size_t i = 0; i < bytes; i++)
 		out[i] = (uint8_t)rng_next(&rng);
-	assert_int_equal(to->f->ops->bind(to->qp, message, &b), 0);
+	assert_int_equal(to->f->ops->bind(to->qp, message, &b, &(struct fabric_key){0}), 0);
 	for (size_t at = 0; at < bytes;) {
 		struct fabric_write w = run_at(from, out, bytes, at, payload);
 		int n;

@@ -38,6 +38,9 @@ static void fab_caps(const struct fabric *base, struct fabric_caps *out)
 		.max_channels = FABRIC_MAX_CHANNELS,
 		.workers = f->nworkers,
 		.udp_port = f->port,
+		.mode = WIRE_SDR,
+		.max_ctrl_bytes = FABRIC_CTRL_MAX,
+		.generations = 1,
 	};
 }
 
@@ -152,8 +155,17 @@ static int fab_qp_connect(struct fabric_qp *base, const struct fabric_peer *peer
 	return err;
 }
 
-static int fab_bind(struct fabric_qp *qp, uint32_t message, const struct fabric_bind *b)
+static bool fab_tx_busy(struct fabric_qp *qp, uint32_t message)
 {
+	(void)qp;
+	(void)message;
+	return false; /* the kernel has the bytes */
+}
+
+static int fab_bind(struct fabric_qp *qp, uint32_t message, const struct fabric_bind *b,
+		    struct fabric_key *key)
+{
+	*key = (struct fabric_key){0};
 	return deliver_bind(&udp_qp_of(qp)->rx, message, b);
 }
 
@@ -168,12 +180,12 @@ static int fab_fence_done(struct fabric_qp *qp, uint32_t message)
 }
 
 /* Sockets need no registration. */
-static int fab_mr_reg(struct fabric *f, void *addr, size_t len, uint32_t flags, void **mr)
+static int fab_mr_reg(struct fabric *f, const struct fabric_mr_attr *attr, void **mr)
 {
 	(void)f;
-	(void)len;
-	(void)flags;
-	*mr = addr;
+	if (attr->dmabuf)
+		return -EOPNOTSUPP; /* a socket copies, and has no address to copy from */
+	*mr = attr->addr;
 	return 0;
 }
 
@@ -289,6 +301,7 @@ static const struct fabric_ops udp_fabric_ops = {
 	.post = udp_post,
 	.ctrl = udp_ctrl,
 	.poll = udp_poll,
+	.tx_busy = fab_tx_busy,
 	.bind = fab_bind,
 	.fence_begin = fab_fence_begin,
 	.fence_done = fab_fence_done,

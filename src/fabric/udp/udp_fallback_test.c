@@ -165,7 +165,7 @@ static void test_part_is_kept(void **state)
 	end_open(&a, &attr, 1);
 	pair_connect(&a, &b, AF_INET);
 	w.qp = a.qp;
-	assert_int_equal(b.f->ops->bind(b.qp, 0, &bind), 0);
+	assert_int_equal(b.f->ops->bind(b.qp, 0, &bind, &(struct fabric_key){0}), 0);
 	plan.super_fail_at = 2;
 	plan.super_err = EAGAIN;
 	plan.full_every = 10;

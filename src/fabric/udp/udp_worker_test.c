@@ -62,7 +62,8 @@ static void test_destroy_under_traffic(void **state)
 		pair_connect(&s.end, &b, AF_INET);
 		for (uint32_t m = 0; m < 2; m++) {
 			bind.rx.base = mem + (size_t)m * RUN * PAYLOAD;
-			assert_int_equal(b.f->ops->bind(b.qp, m, &bind), 0);
+			assert_int_equal(b.f->ops->bind(b.qp, m, &bind, &(struct fabric_key){0}),
+					 0);
 		}
 		assert_int_equal(pthread_create(&thread, NULL, send_on, &s), 0);
 		while (end_counter(&b, SDR_CTR_rx_ctrl) < rx_before + 20)
