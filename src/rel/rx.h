@@ -48,7 +48,7 @@
 #define REL_RX_ACK_PKTS 256u
 #define REL_RX_ACK_SPANS 64u		  /* ... or so many changes apart (small messages) */
 #define REL_RX_ACK_BYTES 1150u		  /* a body that fits any path; cap may be smaller */
-#define REL_RX_ACK_MIN_BYTES 256u	  /* plus WIRE_ACK_CHANNEL_MAX_BYTES a channel */
+#define REL_RX_ACK_MIN_BYTES 256u	  /* and what the channels take */
 #define REL_RX_ACK_GAP_NS UINT64_C(20000) /* least, but for REL_RX_ACK_PKTS packets */
 #define REL_RX_WANT_WORDS 256u		  /* at most, by one rel_rx_scan() or rel_rx_want_cum() */
 #define REL_RX_TELL_WORDS 1024u		  /* bitmap words that an ACK encodes, at most */
@@ -61,6 +61,10 @@ struct rel_channel_fact {
 	uint8_t id;
 	bool psn_valid;
 	uint32_t newest_psn; /* 24 bits: newest data packet, duplicates too */
+	/* Where no PSN is seen: the data packet that arrived last, duplicates too. */
+	bool packet_valid;
+	uint32_t newest_message;
+	uint32_t newest_packet;
 	uint64_t age_ns;     /* since it arrived */
 	uint64_t received;   /* distinct data packets */
 	uint64_t duplicates; /* verified, but not new; those of finished messages too */

@@ -53,8 +53,12 @@ static struct wire_ack_channel channel_of(const struct rel_channel_fact *f)
 {
 	return (struct wire_ack_channel){
 		.id = f->id,
-		.flags = f->psn_valid ? WIRE_ACK_PSN_VALID : 0,
+		.flags = f->psn_valid	   ? WIRE_ACK_PSN_VALID
+			 : f->packet_valid ? WIRE_ACK_PACKET_VALID
+					   : 0,
 		.newest_psn = f->newest_psn & 0xffffff,
+		.newest_message = f->newest_message,
+		.newest_packet = f->newest_packet,
 		.age_ns = (uint32_t)u64_min(f->age_ns, UINT32_MAX),
 		.received = f->received,
 		.duplicates = f->duplicates,
@@ -118,12 +122,14 @@ int rel_rx_ack_begin(struct rel_rx *rx, uint64_t now_ns, uint32_t write_below,
 		     const struct rel_channel_fact *facts, unsigned int nfacts, uint8_t *buf,
 		     size_t cap)
 {
-	size_t least = REL_RX_ACK_MIN_BYTES + (size_t)nfacts * WIRE_ACK_CHANNEL_MAX_BYTES;
-	if (cap < least || nfacts > REL_MAX_CHANNELS)
+	if (nfacts > REL_MAX_CHANNELS)
+		return -ENOSPC;
+	unsigned int room = channels_room(facts, nfacts);
+	if (cap < REL_RX_ACK_MIN_BYTES + (size_t)room * WIRE_ACK_CHANNEL_MAX_BYTES)
 		return -ENOSPC;
 	if (cap > REL_RX_ACK_BYTES)
 		cap = REL_RX_ACK_BYTES;
-	if (wire_ack_begin(&rx->enc, buf, cap, write_below, channels_room(facts, nfacts)) < 0)
+	if (wire_ack_begin(&rx->enc, buf, cap, write_below, room) < 0)
 		return -ENOSPC;
 	mark_time(rx, now_ns);
 	rx->facts = facts;

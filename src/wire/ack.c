@@ -7,6 +7,7 @@
 #include "wire/cursor.h"
 
 #define NACK_BLOCK_BYTES 6
+#define NEWEST_FLAGS (WIRE_ACK_PSN_VALID | WIRE_ACK_PACKET_VALID)
 
 int wire_ack_begin(struct wire_ack_enc *enc, uint8_t *buf, size_t cap, uint32_t write_below,
 		   unsigned int nchannels)
@@ -51,6 +52,8 @@ int wire_ack_channel_put(struct wire_ack_enc *enc, const struct wire_ack_channel
 	struct wire_writer w;
 	int len;
 
+	if ((channel->flags & NEWEST_FLAGS) == NEWEST_FLAGS)
+		return -EINVAL;
 	close_windows(enc);
 	if (enc->buf[enc->nchannels_at] == WIRE_ACK_MAX_CHANNELS)
 		return -ENOSPC;
@@ -58,6 +61,10 @@ int wire_ack_channel_put(struct wire_ack_enc *enc, const struct wire_ack_channel
 	wire_give_u8(&w, channel->id);
 	wire_give_u8(&w, channel->flags);
 	wire_give_u24(&w, channel->newest_psn);
+	if (channel->flags & WIRE_ACK_PACKET_VALID) {
+		wire_give_varint(&w, channel->newest_message);
+		wire_give_varint(&w, channel->newest_packet);
+	}
 	wire_give_u32(&w, channel->age_ns);
 	wire_give_varint(&w, channel->received);
 	wire_give_varint(&w, channel->duplicates);
@@ -81,7 +88,13 @@ static void take_channel(struct wire_reader *r, struct wire_ack_channel *out)
 {
 	out->id = wire_take_u8(r);
 	out->flags = wire_take_u8(r);
+	wire_reader_require(r, (out->flags & NEWEST_FLAGS) != NEWEST_FLAGS);
 	out->newest_psn = wire_take_u24(r);
+	out->newest_message = out->newest_packet = 0;
+	if (out->flags & WIRE_ACK_PACKET_VALID) {
+		out->newest_message = wire_take_varint32(r);
+		out->newest_packet = wire_take_varint32(r);
+	}
 	out->age_ns = wire_take_u32(r);
 	out->received = wire_take_varint(r);
 	out->duplicates = wire_take_varint(r);

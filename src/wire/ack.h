@@ -3,8 +3,10 @@
  * ACK and NACK.
  *
  *	ACK:  | write_below 4 | nwindows 1 | windows (runs.h) | nchannels 1 | channels |
- *	channel: | id 1 | flags 1 | newest_psn 3 | age_ns 4 |
- *	         | received v | duplicates v | ce v | host_drops v |
+ *	channel: | id 1 | flags 1 | newest_psn 3 | newest_message v | newest_packet v |
+ *	         | age_ns 4 | received v | duplicates v | ce v | host_drops v |
+ *	         newest_message and newest_packet are there only with WIRE_ACK_PACKET_VALID;
+ *	         flags have that, WIRE_ACK_PSN_VALID, or none of the two
  *
  *	NACK, kind 0: | 0 | write 4 | n 2 | n x { block 4, deficit 2 } |
  *	      kind 1: | 1 | window (runs.h) |
@@ -22,19 +24,22 @@
 #include "wire/runs.h"
 
 #define WIRE_ACK_FIXED_BYTES 6
-#define WIRE_ACK_CHANNEL_MAX_BYTES 49
+#define WIRE_ACK_CHANNEL_MAX_BYTES 59
 #define WIRE_ACK_MAX_WINDOWS 255
 #define WIRE_ACK_MAX_CHANNELS 255
 #define WIRE_NACK_MAX_BLOCKS 1024
 
-enum wire_ack_channel_flags { WIRE_ACK_PSN_VALID = 1 };
+/* How the newest packet is named: by its PSN, or where a NIC tells none, by what it carried. */
+enum wire_ack_channel_flags { WIRE_ACK_PSN_VALID = 1, WIRE_ACK_PACKET_VALID = 2 };
 
 struct wire_ack_channel {
 	uint8_t id;
 	uint8_t flags;
-	uint32_t newest_psn; /* 24 bits; means something with WIRE_ACK_PSN_VALID */
-	uint32_t age_ns;     /* since it arrived; UINT32_MAX where longer */
-	uint64_t received;   /* distinct packets since the connection's start; so below */
+	uint32_t newest_psn;	 /* 24 bits; means something with WIRE_ACK_PSN_VALID */
+	uint32_t newest_message; /* with WIRE_ACK_PACKET_VALID: whole number; else 0 */
+	uint32_t newest_packet;	 /* ... its index */
+	uint32_t age_ns;	 /* since it arrived; UINT32_MAX where longer */
+	uint64_t received;	 /* distinct packets since the connection's start; so below */
 	uint64_t duplicates;
 	uint64_t ce;
 	uint64_t host_drops;
@@ -62,7 +67,7 @@ int wire_ack_begin(struct wire_ack_enc *enc, uint8_t *buf, size_t cap, uint32_t 
 uint32_t wire_ack_window_from_bits(struct wire_ack_enc *enc, uint32_t message, uint32_t first,
 				   uint32_t length, const uint64_t *bits);
 
-/* After the windows. 0 or -ENOSPC; the first nchannels always fit. */
+/* After the windows. 0, -EINVAL (both flags) or -ENOSPC; the first nchannels always fit. */
 int wire_ack_channel_put(struct wire_ack_enc *enc, const struct wire_ack_channel *channel);
 
 /* The body's length. */

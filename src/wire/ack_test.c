@@ -149,8 +149,12 @@ static struct wire_ack_channel random_channel(struct rng *rng)
 	struct wire_ack_channel ch = {0};
 
 	ch.id = (uint8_t)rng_next(rng);
-	ch.flags = (uint8_t)rng_below(rng, 2);
+	ch.flags = (uint8_t)rng_below(rng, 3);
 	ch.newest_psn = (uint32_t)rng_next(rng) & WIRE_PSN_MASK;
+	if (ch.flags & WIRE_ACK_PACKET_VALID) {
+		ch.newest_message = (uint32_t)rng_next(rng) >> rng_below(rng, 32);
+		ch.newest_packet = (uint32_t)rng_next(rng) >> rng_below(rng, 32);
+	}
 	ch.age_ns = (uint32_t)rng_next(rng);
 	ch.received = rng_next(rng) >> rng_below(rng, 64);
 	ch.duplicates = rng_next(rng) >> rng_below(rng, 64);
@@ -164,6 +168,8 @@ static void assert_same_channel(const struct wire_ack_channel *a, const struct w
 	assert_int_equal(a->id, b->id);
 	assert_int_equal(a->flags, b->flags);
 	assert_int_equal(a->newest_psn, b->newest_psn);
+	assert_int_equal(a->newest_message, b->newest_message);
+	assert_int_equal(a->newest_packet, b->newest_packet);
 	assert_int_equal(a->age_ns, b->age_ns);
 	assert_true(a->received == b->received && a->duplicates == b->duplicates);
 	assert_true(a->ce == b->ce && a->host_drops == b->host_drops);
@@ -186,7 +192,9 @@ static void acks(void **state)
 		struct wire_ack ack;
 		int len;
 
-		assert_int_equal(wire_ack_begin(&enc, buf, 6 + 49 * nchannels - 1, 5, nchannels),
+		assert_int_equal(wire_ack_begin(&enc, buf,
+						6 + WIRE_ACK_CHANNEL_MAX_BYTES * nchannels - 1, 5,
+						nchannels),
 				 -ENOSPC);
 		assert_int_equal(
 			wire_ack_begin(&enc, buf, 500 + rng_below(&rng, 901), 5, nchannels), 0);
@@ -221,6 +229,61 @@ static void acks(void **state)
 			assert_int_equal(wire_ack_open(buf, (size_t)cut, &ack),
 					 cut < 6 ? -EMSGSIZE : -EBADMSG);
 	}
+}
+
+static void ack_golden(void **state)
+{
+	static const uint64_t bits = 0xff;
+	static const uint8_t want[] = {
+		0, 0, 0, 9, 1,					    /* write_below, windows */
+		0, 0, 0, 9, 0, 0,    0, 0, 10,	8,    2,	    /* 8 of 10 received */
+		2,						    /* channels */
+		1, 1, 0, 0, 7, 0,    0, 0, 100, 0x81, 1, 0,   0, 0, /* by PSN */
+		2, 2, 0, 0, 0, 0x89, 2, 5, 0,	0,    0, 200, 3, 1,
+		0, 0, /* by message and packet */
+	};
+	static const struct wire_ack_channel by_psn = {.id = 1,
+						       .flags = WIRE_ACK_PSN_VALID,
+						       .newest_psn = 7,
+						       .age_ns = 100,
+						       .received = 129};
+	static const struct wire_ack_channel by_packet = {.id = 2,
+							  .flags = WIRE_ACK_PACKET_VALID,
+							  .newest_message = 265,
+							  .newest_packet = 5,
+							  .age_ns = 200,
+							  .received = 3,
+							  .duplicates = 1};
+	struct wire_ack_channel both = by_packet, channel;
+	struct wire_ack_enc enc;
+	struct wire_ack ack;
+	uint8_t buf[300];
+
+	(void)state;
+	assert_int_equal(wire_ack_begin(&enc, buf, sizeof(buf), 9, 2), 0);
+	assert_int_equal(wire_ack_window_from_bits(&enc, 9, 0, 10, &bits), 10);
+	both.flags |= WIRE_ACK_PSN_VALID;
+	assert_int_equal(wire_ack_channel_put(&enc, &both), -EINVAL);
+	assert_int_equal(wire_ack_channel_put(&enc, &by_psn), 0);
+	assert_int_equal(wire_ack_channel_put(&enc, &by_packet), 0);
+	assert_int_equal(wire_ack_end(&enc), sizeof(want));
+	assert_memory_equal(buf, want, sizeof(want));
+	assert_int_equal(wire_ack_open(want, sizeof(want), &ack), 0);
+	assert_int_equal(wire_ack_next_channel(&ack, &channel), 1);
+	assert_same_channel(&channel, &by_psn);
+	assert_int_equal(wire_ack_next_channel(&ack, &channel), 1);
+	assert_same_channel(&channel, &by_packet);
+	/* Named in both ways: malformed, whatever follows. */
+	buf[32] |= WIRE_ACK_PSN_VALID;
+	assert_int_equal(wire_ack_open(buf, sizeof(want), &ack), -EBADMSG);
+	buf[32] = WIRE_ACK_PACKET_VALID;
+	assert_int_equal(wire_ack_open(buf, sizeof(want), &ack), 0);
+	/* A number of more than 32 bits, and one in a longer form than needed. */
+	memcpy(buf + 36, (const uint8_t[]){0xff, 0xff, 0xff, 0xff, 0x1f}, 5);
+	assert_int_equal(wire_ack_open(buf, sizeof(want), &ack), -EBADMSG);
+	memcpy(buf, want, sizeof(want));
+	memcpy(buf + 36, (const uint8_t[]){0x89, 0x00}, 2);
+	assert_int_equal(wire_ack_open(buf, sizeof(want), &ack), -EBADMSG);
 }
 
 static void nacks(void **state)
@@ -258,9 +321,9 @@ static void nacks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(windows), cmocka_unit_test(window_edges),
-		cmocka_unit_test(density), cmocka_unit_test(acks),
-		cmocka_unit_test(nacks),
+		cmocka_unit_test(windows),    cmocka_unit_test(window_edges),
+		cmocka_unit_test(density),    cmocka_unit_test(acks),
+		cmocka_unit_test(ack_golden), cmocka_unit_test(nacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

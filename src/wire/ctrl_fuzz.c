@@ -43,7 +43,7 @@ static bool gather_bits(struct wire_window *win, uint64_t *bits, uint32_t max)
 static void check_ack(const struct wire_msg *msg)
 {
 	static uint64_t bits[64];
-	static uint8_t again[FUZZ_MAX_BYTES + 256 * 49];
+	static uint8_t again[FUZZ_MAX_BYTES + 256 * WIRE_ACK_CHANNEL_MAX_BYTES];
 	struct wire_ack_channel channel;
 	struct wire_ack_enc enc;
 	struct wire_window win, copy;
@@ -162,13 +162,18 @@ static int seed_ack(uint8_t *body, size_t cap)
 	static const uint64_t bits[4] = {~UINT64_C(0), 0xff00ff, 0, 1};
 	static const struct wire_ack_channel channel = {
 		.id = 1, .flags = WIRE_ACK_PSN_VALID, .newest_psn = 77, .received = 1000000};
+	static const struct wire_ack_channel by_packet = {.id = 2,
+							  .flags = WIRE_ACK_PACKET_VALID,
+							  .newest_message = 300,
+							  .newest_packet = 70,
+							  .received = 5};
 	struct wire_ack_enc enc;
 
 	wire_ack_begin(&enc, body, cap, 4, 2);
 	wire_ack_window_from_bits(&enc, 2, 64, 256, bits);
 	wire_ack_window_from_bits(&enc, 4, 0, 130, bits);
 	wire_ack_channel_put(&enc, &channel);
-	wire_ack_channel_put(&enc, &channel);
+	wire_ack_channel_put(&enc, &by_packet);
 	return wire_ack_end(&enc);
 }
 
