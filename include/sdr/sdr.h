@@ -76,6 +76,9 @@ enum sdr_cap {
 	SDR_CAP_ZERO_COPY = 1u << 1,  /* a send's buffer must stay until sdr_send_poll() says so */
 	SDR_CAP_VIRTUAL_TIME = 1u << 2, /* a simulated device */
 	SDR_CAP_WORKERS = 1u << 3,
+	SDR_CAP_ROCEV2 = 1u << 4, /* speaks RoCEv2 to the letter: its peers are RDMA devices, or
+				   * others that do. Limits follow: see struct sdr_qp_info */
+	SDR_CAP_SILENT_LATE = 1u << 5, /* packets of finished messages are dropped uncounted */
 };
 
 struct sdr_device_info {
@@ -95,6 +98,14 @@ SDR_API int sdr_device_list(struct sdr_device_info *list, size_t max);
 
 /* ---- contexts --------------------------------------------------------------- */
 
+/*
+ * Devices:
+ *   "udp"          UDP sockets, any host; packets only look like RoCEv2 (NAT harmless)
+ *   "roce"         UDP sockets that speak RoCEv2 to the letter, so that RDMA devices are peers;
+ *                  one process an address, port 4791, no NAT
+ *   "verbs"        the first RDMA device with UC queue pairs; "verbs:mlx5_0" names one
+ * "roce" and "verbs" understand each other, "udp" only "udp".
+ */
 struct sdr_ctx_attr {
 	size_t size;
 	const char *device;	    /* NULL: "udp" */
@@ -107,6 +118,9 @@ struct sdr_ctx_attr {
 	uint32_t max_qps;	    /* 1 .. 65536; default 1024 */
 	uint32_t sockbuf_bytes;	    /* wish for socket buffers; default 32 MiB */
 	uint32_t max_payload_bytes; /* upper bound; default: what the route carries */
+	char *why; /* where a sentence goes that says why opening failed and what to
+		    * do; or NULL */
+	size_t why_len;
 };
 
 /*
@@ -173,11 +187,21 @@ SDR_API uint32_t sdr_payload_for_mtu(uint32_t mtu_bytes, int is_ipv6);
 
 /*
  * Registers memory for sends and receives; the caller keeps it mapped until
- * sdr_mr_dereg(). On software devices registering is free and may be left out
- * (mr = NULL in work requests). `flags` must be 0. The device's errors, or -ENOMEM.
+ * sdr_mr_dereg(). It may always be left out (mr = NULL in work requests): software devices
+ * need none, an RDMA device then copies what it sends and registers receives one by one.
+ * `flags` must be 0. The device's errors, or -ENOMEM.
  */
 SDR_API int sdr_mr_reg(struct sdr_ctx *ctx, void *addr, size_t len, uint32_t flags,
 		       struct sdr_mr **out);
+/*
+ * The same for memory of another device (a GPU), by its dma-buf: `len` bytes from `offset`
+ * on. Work requests give its bytes addresses from `addr` on, which is a name only (the
+ * GPU's pointer, say): nothing on this host reads or writes through it. The descriptor is
+ * duplicated. -EOPNOTSUPP: the device has no DMA engine ("udp", "roce"), or its driver takes
+ * no dma-buf.
+ */
+SDR_API int sdr_mr_reg_dmabuf(struct sdr_ctx *ctx, int fd, uint64_t offset, size_t len, void *addr,
+			      struct sdr_mr **out);
 /* Before the context is destroyed, and after the last use in a message. NULL is allowed. */
 SDR_API void sdr_mr_dereg(struct sdr_mr *mr);
 
@@ -269,12 +293,18 @@ struct sdr_qp_info {
 	uint32_t messages;			 /* in flight; agreed with the peer */
 	uint64_t rtt_min_ns, rtt_ns, rtt_var_ns; /* measured by PING; 0 before the first */
 	uint64_t pings_sent, pongs_received;
-	uint64_t heard_age_ns;	/* since anything verified came from the peer; UINT64_MAX: never */
-	uint64_t unanswered_ns; /* age of the oldest unanswered PING; 0: none */
-	uint32_t send_next;	/* number of the next send */
-	uint32_t recv_next;	/* number of the next receive */
-	uint32_t granted;	/* sends below this number have a matching receive */
-	uint8_t refused;	/* the peer's host said "port unreachable", unanswered since */
+	uint64_t heard_age_ns;	 /* since anything verified came from the peer; UINT64_MAX: never */
+	uint64_t unanswered_ns;	 /* age of the oldest unanswered PING; 0: none */
+	uint32_t send_next;	 /* number of the next send */
+	uint32_t recv_next;	 /* number of the next receive */
+	uint32_t granted;	 /* sends below this number have a matching receive */
+	uint8_t refused;	 /* the peer's host said "port unreachable", unanswered since */
+	uint32_t max_ctrl_bytes; /* body of one control message; at most SDR_MAX_CTRL_BYTES */
+	uint32_t max_pkts;	 /* in one message; SDR_MAX_MESSAGE_PKTS, or what an RDMA packet's
+				  * immediate has room to number */
+	uint32_t imm_packets;	 /* packets that it takes to carry the user's immediate: 1, and 8 or
+				  * 16 on RDMA devices. A shorter message has it in part only (a
+				  * one-shot adds empty packets) */
 };
 /* What a QP knows now. Always 0. */
 SDR_API int sdr_qp_query(const struct sdr_qp *qp, struct sdr_qp_info *info);
@@ -287,7 +317,8 @@ SDR_API int sdr_qp_rate_set(struct sdr_qp *qp, uint64_t rate_bps);
  * attribute. Afterwards: announces a smaller or larger payload for messages that start
  * from now on (PAYLOAD); sends of such messages wait until the peer has echoed it, and a
  * second change until the first is settled. -EINVAL outside 64 .. the device's maximum, or
- * what both ends can take once connected. It is not compared with the route's MTU.
+ * what both ends can take once connected. It is not compared with the route's MTU. On RDMA
+ * devices it is rounded down to a path MTU (1024, 2048, 4096), and fixed once connected.
  */
 SDR_API int sdr_qp_payload_set(struct sdr_qp *qp, uint32_t payload_bytes);
 
@@ -505,7 +536,11 @@ struct sdr_channel_facts {
 	uint64_t rtt_ns, rtt_min_ns; /* of its own PINGs; 0: none yet */
 	uint64_t pings_sent, pongs_received;
 	uint64_t reordered_pkts; /* data and control that came after what was sent later */
-	char peer[64];		 /* the peer's address as text */
+	/* Instead of a PSN on RDMA devices, which show none: what arrived last. */
+	uint8_t packet_valid;
+	uint32_t newest_message;
+	uint32_t newest_packet;
+	char peer[64]; /* the peer's address as text */
 };
 /* What is known of a channel; counts only rise. 0, or -EINVAL (no such channel). */
 SDR_API int sdr_channel_facts_get(const struct sdr_qp *qp, uint32_t channel,

@@ -109,7 +109,7 @@ static uint32_t ctrl_pack(struct sdr_qp *qp, uint32_t at, uint32_t channel, uint
 		memcpy(&q, live->queue + at, sizeof(q));
 		if (!same_target(&q, channel, path))
 			break;
-		put = wire_msg_put(buf + len, FABRIC_CTRL_MAX - len, q.type,
+		put = wire_msg_put(buf + len, qp->ctx->caps.max_ctrl_bytes - len, q.type,
 				   live->queue + at + sizeof(q), q.len);
 		if (put < 0)
 			break;
@@ -325,7 +325,7 @@ int sdr_ctrl_send(struct sdr_qp *qp, uint8_t type, const void *body, size_t len,
 
 	if (!upper || (channel != SDR_CHANNEL_ANY && channel >= qp->channels) || (len && !body))
 		return -EINVAL;
-	if (len > SDR_MAX_CTRL_BYTES)
+	if (len > sdk_ctrl_max(qp->ctx))
 		return -EMSGSIZE;
 	if (qp->state == SDR_QP_ERROR)
 		return qp->error;

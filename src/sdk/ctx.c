@@ -234,7 +234,9 @@ int sdr_ctx_query(const struct sdr_ctx *ctx, struct sdr_ctx_info *info)
 	out.caps = (ctx->caps.flags & FABRIC_CAP_NO_REWRITE ? SDR_CAP_NO_REWRITE : 0) |
 		   (ctx->caps.flags & FABRIC_CAP_ZERO_COPY ? SDR_CAP_ZERO_COPY : 0) |
 		   (ctx->caps.flags & FABRIC_CAP_VIRTUAL_TIME ? SDR_CAP_VIRTUAL_TIME : 0) |
-		   (ctx->caps.flags & FABRIC_CAP_WORKERS ? SDR_CAP_WORKERS : 0);
+		   (ctx->caps.flags & FABRIC_CAP_WORKERS ? SDR_CAP_WORKERS : 0) |
+		   (ctx->caps.flags & FABRIC_CAP_SILENT_LATE ? SDR_CAP_SILENT_LATE : 0) |
+		   (sdk_is_rocev2(ctx) ? SDR_CAP_ROCEV2 : 0);
 	out.max_channels = ctx->caps.max_channels;
 	out.max_payload_bytes = ctx->caps.max_payload_bytes;
 	out.workers = ctx->caps.workers;
@@ -470,7 +472,7 @@ int sdr_ctx_advice(const struct sdr_ctx *ctx, char *buf, size_t len)
 
 /* ---- memory ---- */
 
-int sdr_mr_reg(struct sdr_ctx *ctx, void *addr, size_t len, uint32_t flags, struct sdr_mr **out)
+static int mr_reg(struct sdr_ctx *ctx, const struct fabric_mr_attr *attr, struct sdr_mr **out)
 {
 	struct sdr_mr *mr = alloc_zeroed(ctx->alloc, sizeof(*mr));
 	int err;
@@ -478,14 +480,29 @@ int sdr_mr_reg(struct sdr_ctx *ctx, void *addr, size_t len, uint32_t flags, stru
 	if (!mr)
 		return -ENOMEM;
 	mr->ctx = ctx;
-	err = ctx->fabric->ops->mr_reg(
-		ctx->fabric, &(struct fabric_mr_attr){.addr = addr, .len = len}, &mr->fabric_mr);
+	err = ctx->fabric->ops->mr_reg(ctx->fabric, attr, &mr->fabric_mr);
 	if (err) {
 		alloc_free(ctx->alloc, mr);
 		return err;
 	}
 	*out = mr;
 	return 0;
+}
+
+int sdr_mr_reg(struct sdr_ctx *ctx, void *addr, size_t len, uint32_t flags, struct sdr_mr **out)
+{
+	const struct fabric_mr_attr attr = {.addr = addr, .len = len};
+
+	return flags ? -EINVAL : mr_reg(ctx, &attr, out);
+}
+
+int sdr_mr_reg_dmabuf(struct sdr_ctx *ctx, int fd, uint64_t offset, size_t len, void *addr,
+		      struct sdr_mr **out)
+{
+	const struct fabric_mr_attr attr = {
+		.addr = addr, .len = len, .dmabuf = true, .dmabuf_fd = fd, .dmabuf_offset = offset};
+
+	return fd < 0 ? -EBADF : mr_reg(ctx, &attr, out);
 }
 
 void sdr_mr_dereg(struct sdr_mr *mr)

@@ -9,6 +9,7 @@
 #include "sdk/internal.h"
 
 #define ABORT_BATCH 256u
+#define GRANT_KEY_BYTES 12u /* rocev2: R_Key 4, virtual address 8 */
 
 /* ---- the receiver's side ---- */
 
@@ -77,9 +78,15 @@ static void cts_entries(const struct sdr_qp *qp, uint32_t first, struct wire_cts
 	cts->n = 0;
 	while (cts->n < WIRE_CTS_MAX_ENTRIES && first + cts->n != rx->next) {
 		const struct sdr_recv *recv = rx_recv(qp, first + cts->n);
+		struct wire_cts_entry *entry = &cts->entries[cts->n++];
 
-		cts->entries[cts->n++] = (struct wire_cts_entry){
+		*entry = (struct wire_cts_entry){
 			.receive = recv->message, .kind = WIRE_CTS_DATA, .length = recv->length};
+		if (sdk_is_rocev2(qp->ctx)) {
+			entry->key_len = GRANT_KEY_BYTES;
+			put_be32(entry->key, recv->key.rkey);
+			put_be64(entry->key + 4, recv->key.va);
+		}
 	}
 }
 
@@ -115,7 +122,7 @@ static void cts_send(struct sdr_qp *qp, uint64_t now)
 	cts_done_bits(qp, &cts);
 	do {
 		cts_entries(qp, rx->cts_upto, &cts);
-		cts.n = (uint8_t)wire_cts_fit(&cts, SDR_MAX_CTRL_BYTES);
+		cts.n = (uint8_t)wire_cts_fit(&cts, sdk_ctrl_max(qp->ctx));
 		if (cts_queue(qp, &cts, now)) {
 			rx->cts_at_ns = now + SDK_RETRY_NS; /* goes on from cts_upto */
 			return;
@@ -184,6 +191,16 @@ static void send_done(struct sdr_qp *qp, uint32_t message, bool early)
 
 	if (slot->flags & SEND_DONE)
 		return;
+	/* Whoever hears of the end takes the memory back: not while the device reads it. */
+	if (slot->flags & SEND_DEVICE && sdk_tx_busy(qp, message)) {
+		tx->held += !(slot->flags & SEND_HELD);
+		slot->flags |= SEND_HELD | (early ? SEND_EARLY : 0);
+		return;
+	}
+	if (slot->flags & SEND_HELD) {
+		slot->flags &= ~(uint32_t)SEND_HELD;
+		tx->held--;
+	}
 	if (slot->flags & SEND_ABORT && --tx->aborts == 0)
 		repeat_stop(&tx->abort);
 	slot->flags |= SEND_DONE | (early ? SEND_EARLY : 0);
@@ -191,14 +208,22 @@ static void send_done(struct sdr_qp *qp, uint32_t message, bool early)
 		slot->send->flags |= slot->flags;
 }
 
-static void send_grant(struct sdr_qp *qp, uint32_t message, uint64_t length)
+static void send_grant(struct sdr_qp *qp, uint32_t message, const struct wire_cts_entry *entry)
 {
 	struct send_slot *slot = tx_slot(qp, message);
 
 	if (slot->flags & SEND_GRANTED)
 		return;
+	if (sdk_is_rocev2(qp->ctx)) {
+		if (entry->key_len != GRANT_KEY_BYTES) {
+			sdk_count(qp->ctx, SDR_CTR_ctrl_malformed);
+			return;
+		}
+		slot->key.rkey = get_be32(entry->key);
+		slot->key.va = get_be64(entry->key + 4);
+	}
 	slot->flags |= SEND_GRANTED;
-	slot->recv_length = length;
+	slot->recv_length = entry->length;
 }
 
 /* A number that gets both a grant and a send: the two may come in either order. */
@@ -240,6 +265,21 @@ static void tx_advance_base(struct sdr_qp *qp)
 		repeat_stop(&tx->ask);
 }
 
+/* What has ended while the device was still reading. */
+static void held_service(struct sdr_qp *qp)
+{
+	struct sdk_tx *tx = &qp->live->tx;
+
+	for (uint32_t n = tx->base; tx->held && n != tx->next; n++) {
+		uint32_t flags = tx_slot(qp, n)->flags;
+
+		if (flags & SEND_HELD)
+			send_done(qp, n, flags & SEND_EARLY);
+	}
+	tx_advance_base(qp);
+	tx_advance_granted(qp);
+}
+
 static void merge_done(struct sdr_qp *qp, const struct wire_cts *cts)
 {
 	struct sdk_tx *tx = &qp->live->tx;
@@ -276,7 +316,7 @@ void grant_on_cts(struct sdr_qp *qp, const uint8_t *body, size_t len, uint64_t n
 		uint32_t n = cts.first + i;
 
 		if (cts.entries[i].kind == WIRE_CTS_DATA && n - tx->base < qp->attr.messages)
-			send_grant(qp, n, cts.entries[i].length);
+			send_grant(qp, n, &cts.entries[i]);
 	}
 	tx_advance_granted(qp);
 	tx_advance_base(qp);
@@ -383,6 +423,8 @@ void grant_service(struct sdr_qp *qp, uint64_t now)
 		number_send(qp, WIRE_MSG_WANT, tx->granted);
 		sdk_repeat_again(&tx->want, now);
 	}
+	if (tx->held)
+		held_service(qp);
 	ask_service(qp, now);
 	if (tx->aborts && tx->abort.at_ns <= now) {
 		aborts_send(qp);
@@ -403,5 +445,7 @@ uint64_t grant_deadline(const struct sdr_qp *qp)
 	uint64_t at = u64_min(u64_min(tx->want.at_ns, tx->abort.at_ns), rx->cts.at_ns);
 
 	at = u64_min(at, u64_min(tx->payload_ask.at_ns, tx->ask.at_ns));
+	if (tx->held)
+		at = u64_min(at, sdk_now(qp->ctx) + SDK_HELD_NS);
 	return rx->cts_due ? u64_min(at, cts_due_ns(qp)) : at;
 }

@@ -45,6 +45,8 @@
 #define SDK_PUMP_RUNS 64u      /* trains of one-shots at a time; then others get their turn */
 #define SDK_RETRY_NS NS_PER_MS /* where a device was full, should its "writable" be missed */
 #define SDK_PAYLOAD_MIN 64u
+#define SDK_HELD_NS (100 * NS_PER_US) /* is the device done with a finished send's memory? */
+#define SDK_LATE_MIN_NS (100 * NS_PER_MS)
 #define SDK_UNPROVEN_BYTES 64u	 /* of a message from above, to an address that proved nothing */
 #define SDK_TRAIN_BODY_LEAST 64u /* more than TRAIN_SEEN takes */
 #define SDK_PINGS 4u		 /* that wait for their PONG at a time, on a channel */
@@ -120,13 +122,16 @@ enum send_flag {
 	SEND_GRANTED = 1u << 0, /* its receive's entry is known */
 	SEND_DONE = 1u << 1,	/* the receiver finished it */
 	SEND_EARLY = 1u << 2,
-	SEND_ABORT = 1u << 3, /* cancelled: ABORT repeats until SEND_DONE */
+	SEND_ABORT = 1u << 3,  /* cancelled: ABORT repeats until SEND_DONE */
+	SEND_DEVICE = 1u << 4, /* the device reads its memory: see tx_busy() */
+	SEND_HELD = 1u << 5,   /* finished by the receiver, but the device still reads */
 };
 
 /* One number of the send window: index is message mod `messages`. */
 struct send_slot {
 	struct sdr_send *send; /* NULL once released and out of the line */
 	uint64_t recv_length;
+	struct fabric_key key; /* rocev2: with the grant */
 	uint32_t flags;
 };
 
@@ -134,11 +139,13 @@ struct sdr_send {
 	struct sdr_qp *qp;
 	struct sdr_send *next; /* one-shots in line, or the free list */
 	const uint8_t *addr;
+	const struct sdr_mr *mr;
 	void *cookie;
 	uint64_t length;
 	uint64_t recv_length;
 	uint32_t message;
 	uint32_t imm;
+	uint32_t imm_pkts; /* one-shot: so many packets go in all, for the immediate; or 0 */
 	uint32_t payload;  /* fixed at the first packet or query; 0 before */
 	uint32_t planned;  /* what it will be, though newer messages take another; or 0 */
 	uint32_t pkts;	   /* 0 before the grant */
@@ -170,6 +177,7 @@ struct sdk_tx {
 	struct sdk_repeat abort;
 	struct sdk_repeat ask; /* what has ended? while granted messages are out */
 	uint32_t aborts;       /* numbers with SEND_ABORT and not SEND_DONE */
+	uint32_t held;	       /* numbers with SEND_HELD */
 	uint32_t abort_turn;   /* where the next batch of ABORT goes on */
 	bool echo_due;
 	bool posted;  /* packets have left since the last ask */
@@ -192,6 +200,7 @@ enum recv_state { RECV_FREE, RECV_POSTED, RECV_DONE, RECV_DONE_EARLY };
 struct sdr_recv {
 	struct sdr_qp *qp;
 	uint8_t *addr;
+	const struct sdr_mr *mr;
 	void *cookie;
 	uint64_t length;
 	uint64_t *words; /* bitmaps; NULL where the slot's own suffice */
@@ -219,6 +228,7 @@ struct sdk_rx {
 	uint32_t cts_upto;     /* grants below this are on their way since the last repeat */
 	uint32_t touched;      /* numbers below this: a packet of them or a later one came */
 	uint64_t recent_early; /* bit i: message base - 1 - i ended early */
+	uint64_t *ended_ns;    /* caps.late_ns: when each slot and generation was last used */
 	bool cts_due;
 	bool ready_hint; /* the fabric said that bits were set */
 	uint64_t cts_sent_ns, cts_at_ns;
@@ -294,6 +304,9 @@ struct sdr_qp {
 	int error;
 	uint32_t channels;
 	uint32_t payload_max; /* that both ends can take */
+	uint32_t generations; /* agreed; 1 but in rocev2 */
+	uint32_t max_pkts;    /* of a message */
+	uint32_t imm_pkts;    /* that carry the user's immediate */
 	bool serving;	      /* in qp_service(), which leaves nothing undone */
 	bool active;
 };
@@ -313,6 +326,17 @@ static inline void sdk_count(struct sdr_ctx *ctx, enum sdr_counter which)
 	ctx->counter[which]++;
 }
 
+static inline bool sdk_is_rocev2(const struct sdr_ctx *ctx)
+{
+	return ctx->caps.mode == WIRE_ROCEV2;
+}
+
+/* The body of one message in an otherwise empty datagram. */
+static inline uint32_t sdk_ctrl_max(const struct sdr_ctx *ctx)
+{
+	return ctx->caps.max_ctrl_bytes - WIRE_CTRL_BODY_HDR_BYTES - WIRE_MSG_HDR_BYTES;
+}
+
 /* qp.c */
 void sdk_qp_fail(struct sdr_qp *qp, int error);
 void sdk_qp_connected(struct sdr_qp *qp, uint64_t now);
@@ -325,9 +349,14 @@ void sdk_repeat_again(struct sdk_repeat *r, uint64_t now);
 /* Message numbers of both directions begin here: right after connecting, on both ends. */
 void sdk_qp_numbers_from(struct sdr_qp *qp, uint32_t number);
 
+/* RDMA devices send packets of a path MTU, which is a power of two; 0: too small for them. */
+uint32_t sdk_payload_floor(const struct sdr_ctx *ctx, uint32_t payload);
+
 /* send.c */
 int sdk_tx_ready(struct sdr_qp *qp);
 void sdk_tx_pump(struct sdr_qp *qp, uint64_t now);
+/* The device still reads memory of the message. */
+bool sdk_tx_busy(const struct sdr_qp *qp, uint32_t message);
 uint64_t sdk_tx_deadline(const struct sdr_qp *qp, uint64_t now);
 void sdk_tx_fini(struct sdr_qp *qp);
 static inline struct send_slot *tx_slot(const struct sdr_qp *qp, uint32_t message)

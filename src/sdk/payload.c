@@ -8,6 +8,8 @@
  * the same each time a size comes back, so what is newer is told by the numbers of their
  * datagrams: the receiver heeds no PAYLOAD that is older than the newest it has seen, the
  * sender no echo that may have been sent before it asked.
+ *
+ * In rocev2 mode it is the transport QPs' path MTU and does not change.
  */
 #include "sdk/internal.h"
 
@@ -61,6 +63,8 @@ void payload_change(struct sdr_qp *qp, uint32_t payload, uint64_t now)
 {
 	struct sdk_tx *tx = &qp->live->tx;
 
+	if (sdk_is_rocev2(qp->ctx))
+		return;
 	tx->payload_wish = payload;
 	if (payload != tx->payload && !repeat_running(&tx->payload_ask))
 		announce(qp, now);
@@ -97,8 +101,8 @@ void payload_on_payload(struct sdr_qp *qp, const struct wire_payload *msg, uint6
 	int32_t ahead = (int32_t)(msg->from - rx->base);
 
 	/* It may be behind: a receive was completed before its message began. */
-	if (msg->size < SDK_PAYLOAD_MIN || msg->size > qp->ctx->caps.max_payload_bytes ||
-	    ahead > (int32_t)SDR_MAX_MESSAGES) {
+	if (sdk_is_rocev2(qp->ctx) || msg->size < SDK_PAYLOAD_MIN ||
+	    msg->size > qp->ctx->caps.max_payload_bytes || ahead > (int32_t)SDR_MAX_MESSAGES) {
 		sdk_count(qp->ctx, SDR_CTR_ctrl_malformed);
 		return;
 	}
@@ -134,6 +138,10 @@ int sdr_qp_payload_set(struct sdr_qp *qp, uint32_t payload_bytes)
 	uint32_t most = qp->live ? qp->payload_max : qp->ctx->caps.max_payload_bytes;
 
 	if (payload_bytes < SDK_PAYLOAD_MIN || payload_bytes > most)
+		return -EINVAL;
+	payload_bytes = sdk_payload_floor(qp->ctx, payload_bytes);
+	if (!payload_bytes ||
+	    (qp->live && sdk_is_rocev2(qp->ctx) && payload_bytes != qp->live->tx.payload))
 		return -EINVAL;
 	if (qp->state == SDR_QP_ERROR)
 		return qp->error;

@@ -75,6 +75,19 @@ static bool power_of_two_to(uint32_t v, uint32_t max)
 	return v && v <= max && (v & (v - 1)) == 0;
 }
 
+uint32_t sdk_payload_floor(const struct sdr_ctx *ctx, uint32_t payload)
+{
+	uint32_t mtu = FABRIC_ROCEV2_PAYLOAD_MIN;
+
+	if (!sdk_is_rocev2(ctx))
+		return payload;
+	if (payload < mtu)
+		return 0;
+	while (2 * mtu <= payload)
+		mtu *= 2;
+	return mtu;
+}
+
 static int attr_fill(const struct sdr_ctx *ctx, const struct sdr_qp_attr *in,
 		     struct sdr_qp_attr *out)
 {
@@ -89,6 +102,7 @@ static int attr_fill(const struct sdr_ctx *ctx, const struct sdr_qp_attr *in,
 		out->messages = SDR_MAX_MESSAGES;
 	if (!out->max_payload_bytes || out->max_payload_bytes > ctx->caps.max_payload_bytes)
 		out->max_payload_bytes = ctx->caps.max_payload_bytes;
+	out->max_payload_bytes = sdk_payload_floor(ctx, out->max_payload_bytes);
 	if (out->channels > ctx->caps.max_channels || out->channels > SDR_MAX_CHANNELS ||
 	    !power_of_two_to(out->chunk_pkts, SDR_MAX_CHUNK_PKTS) ||
 	    !power_of_two_to(out->messages, SDR_MAX_MESSAGES) ||
@@ -111,6 +125,8 @@ int sdr_qp_create(struct sdr_ctx *ctx, const struct sdr_qp_attr *attr, struct sd
 	if (err)
 		goto fail;
 	qp->channels = qp->attr.channels;
+	qp->generations = qp->imm_pkts = 1;
+	qp->max_pkts = SDR_MAX_MESSAGE_PKTS - 1; /* an end packet may come on top */
 	fattr.channels = qp->channels;
 	fattr.cookie = qp;
 	err = ctx->fabric->ops->qp_create(ctx->fabric, &fattr, &qp->fqp);
@@ -167,21 +183,37 @@ void *sdr_qp_cookie(const struct sdr_qp *qp)
 
 /* ---- connection info ---- */
 
-static void blob_addr(const struct sdr_ctx *ctx, struct wire_blob *blob)
+static void blob_addr(const struct sdr_qp *qp, struct wire_blob *blob)
 {
+	const struct sdr_ctx *ctx = qp->ctx;
+	const struct sockaddr_storage *at = &ctx->local_addr;
 	struct wire_blob_addr *a = &blob->addrs[0];
 
 	if (!ctx->caps.udp_port)
 		return;
+	if (qp->local.addr.ss_family)
+		at = &qp->local.addr; /* an RDMA device has one of its own */
 	blob->naddrs = 1;
 	a->port = ctx->caps.udp_port;
 	a->family = 4;
-	if (ctx->local_addr.ss_family == AF_INET6) {
+	if (at->ss_family == AF_INET6) {
 		a->family = 6;
-		memcpy(a->ip, &((const struct sockaddr_in6 *)&ctx->local_addr)->sin6_addr, 16);
-	} else if (ctx->local_addr.ss_family == AF_INET) {
-		memcpy(a->ip, &((const struct sockaddr_in *)&ctx->local_addr)->sin_addr, 4);
+		memcpy(a->ip, &((const struct sockaddr_in6 *)at)->sin6_addr, 16);
+	} else if (at->ss_family == AF_INET) {
+		memcpy(a->ip, &((const struct sockaddr_in *)at)->sin_addr, 4);
 	}
+}
+
+static void blob_rocev2(const struct sdr_qp *qp, struct wire_blob *blob)
+{
+	blob->mode = WIRE_ROCEV2;
+	blob->offered |= WIRE_FEATURE_ROCEV2_WIRE;
+	blob->required |= WIRE_FEATURE_ROCEV2_WIRE;
+	blob->generations = (uint8_t)qp->ctx->caps.generations;
+	blob->data_channels = (uint8_t)qp->attr.channels;
+	for (uint32_t g = 0; g < blob->generations; g++)
+		for (uint32_t c = 0; c < blob->data_channels; c++)
+			blob->data_qpn[g][c] = qp->local.data_qpn[fabric_data_qp(g, c)];
 }
 
 static void blob_fill(const struct sdr_qp *qp, struct wire_blob *blob)
@@ -200,7 +232,9 @@ static void blob_fill(const struct sdr_qp *qp, struct wire_blob *blob)
 	blob->psn = qp->local.start_psn;
 	blob->listen = qp->ctx->listen;
 	blob->offered = WIRE_FEATURE_TRAINS;
-	blob_addr(qp->ctx, blob);
+	blob_addr(qp, blob);
+	if (sdk_is_rocev2(qp->ctx))
+		blob_rocev2(qp, blob);
 }
 
 int sdr_qp_info_get(const struct sdr_qp *qp, void *buf, size_t cap)
@@ -242,13 +276,24 @@ static void addr_from_blob(const struct wire_blob_addr *a, struct sockaddr_stora
 	}
 }
 
-/* The peer's address: the caller's, its port from the blob if the caller has none. */
+static bool addr_unspecified(const struct wire_blob_addr *a)
+{
+	static const uint8_t none[16];
+
+	return memcmp(a->ip, none, a->family == 4 ? 4 : 16) == 0;
+}
+
+/*
+ * The peer's address: the caller's, its port from the blob if the caller has none. That of an
+ * RDMA device goes first: it need not be where the handshake went.
+ */
 static int peer_addr(const struct wire_blob *blob, const struct sdr_connect_attr *attr,
 		     struct sockaddr_storage *out)
 {
 	in_port_t *port;
+	bool own = blob->mode == WIRE_ROCEV2 && blob->naddrs && !addr_unspecified(&blob->addrs[0]);
 
-	if (!attr || !attr->peer_addr) {
+	if (!attr || !attr->peer_addr || own) {
 		if (!blob->naddrs)
 			return -EDESTADDRREQ;
 		addr_from_blob(&blob->addrs[0], out);
@@ -267,6 +312,21 @@ static int peer_addr(const struct wire_blob *blob, const struct sdr_connect_attr
 	if (!*port && blob->naddrs)
 		*port = htons(blob->addrs[0].port);
 	return *port ? 0 : -EDESTADDRREQ;
+}
+
+/* What rocev2 needs to know of the peer, and what follows from what was agreed. */
+static void rocev2_agree(struct sdr_qp *qp, const struct wire_blob *peer,
+			 const struct wire_agreed *agreed)
+{
+	const struct wire_imm_split *split = fabric_imm_split(1u << agreed->messages_log2);
+
+	qp->peer.generations = agreed->generations;
+	for (uint32_t g = 0; g < agreed->generations; g++)
+		for (uint32_t c = 0; c < agreed->channels; c++)
+			qp->peer.data_qpn[fabric_data_qp(g, c)] = peer->data_qpn[g][c];
+	qp->generations = agreed->generations;
+	qp->max_pkts = wire_imm_max_packets(split);
+	qp->imm_pkts = wire_imm_fragments(split);
 }
 
 static int live_create(struct sdr_qp *qp, const struct wire_agreed *agreed)
@@ -334,19 +394,27 @@ int sdr_qp_connect(struct sdr_qp *qp, const void *info, size_t len,
 	err = wire_blob_negotiate(&local, &peer, &agreed);
 	if (err)
 		return err;
-	if (agreed.payload < SDK_PAYLOAD_MIN)
+	if (agreed.payload < SDK_PAYLOAD_MIN || agreed.messages_log2 > 10 ||
+	    agreed.channels > qp->attr.channels ||
+	    (sdk_is_rocev2(qp->ctx) &&
+	     sdk_payload_floor(qp->ctx, agreed.payload) != agreed.payload))
 		return -SDR_E_BLOB;
 	err = choose_active(qp, &peer, connect_role(attr), &qp->active);
 	if (err)
 		return err;
 	err = peer_addr(&peer, attr, &qp->peer.addr);
-	if (err && (qp->active || qp->ctx->caps.flags & FABRIC_CAP_VIRTUAL_TIME))
+	if (err &&
+	    (qp->active || sdk_is_rocev2(qp->ctx) || qp->ctx->caps.flags & FABRIC_CAP_VIRTUAL_TIME))
 		return err;
 	qp->peer.qpn = peer.qpn;
 	qp->peer.token = peer.token;
 	qp->peer.start_psn = peer.psn;
 	qp->peer.payload_bytes = agreed.payload;
 	qp->peer.active = qp->active;
+	qp->peer.channels = agreed.channels;
+	qp->peer.messages = 1u << agreed.messages_log2;
+	if (sdk_is_rocev2(qp->ctx))
+		rocev2_agree(qp, &peer, &agreed);
 	err = live_create(qp, &agreed);
 	if (err)
 		return err;
@@ -413,6 +481,9 @@ static void query_live(const struct sdr_qp *qp, uint64_t now, struct sdr_qp_info
 	out->recv_next = live->rx.next;
 	out->granted = live->tx.granted;
 	out->refused = live->refused;
+	out->max_pkts = qp->max_pkts;
+	out->imm_packets = qp->imm_pkts;
+	out->max_ctrl_bytes = sdk_ctrl_max(qp->ctx);
 }
 
 int sdr_qp_query(const struct sdr_qp *qp, struct sdr_qp_info *info)
@@ -451,6 +522,15 @@ int sdr_qp_rate_set(struct sdr_qp *qp, uint64_t rate_bps)
 	return 0;
 }
 
+/* A device tells the low bits of a number: that of the newest receive, or one before it. */
+static uint32_t full_message(const struct sdr_qp *qp, uint32_t low)
+{
+	uint32_t all = qp->attr.messages * qp->generations;
+	uint32_t last = qp->live->rx.next - 1;
+
+	return last - ((last - low) & (all - 1));
+}
+
 int sdr_channel_facts_get(const struct sdr_qp *qp, uint32_t channel, struct sdr_channel_facts *out)
 {
 	struct sdr_channel_facts f = {.size = out->size};
@@ -471,6 +551,11 @@ int sdr_channel_facts_get(const struct sdr_qp *qp, uint32_t channel, struct sdr_
 	f.newest_age_ns = facts.newest_age_ns;
 	f.newest_psn = facts.newest_psn;
 	f.psn_valid = facts.psn_valid;
+	if (facts.packet_valid && qp->live) {
+		f.packet_valid = 1;
+		f.newest_message = full_message(qp, facts.newest_message);
+		f.newest_packet = facts.newest_packet;
+	}
 	if (qp->live) {
 		const struct sdk_channel *ch = &qp->live->channel[channel];
 

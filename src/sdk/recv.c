@@ -19,10 +19,13 @@ static int table_create(struct sdr_qp *qp)
 	rx->table_mem = alloc_zeroed(alloc, n * sizeof(struct rx_slot));
 	if (!rx->recv || !rx->ready || !rx->table || !rx->table_mem)
 		return -ENOMEM;
-	if (rx_table_init(rx->table, rx->table_mem, n, UINT32_MAX, qp->ctx->rx_workers,
-			  qp->ctx->rx_nworkers, qp->ctx->rx_flags) != RX_OK)
+	if (rx_table_init(rx->table, rx->table_mem, n,
+			  sdk_is_rocev2(qp->ctx) ? n * qp->generations - 1 : UINT32_MAX,
+			  qp->ctx->rx_workers, qp->ctx->rx_nworkers, qp->ctx->rx_flags) != RX_OK)
 		return -EINVAL;
-	return 0;
+	if (qp->ctx->caps.late_ns)
+		rx->ended_ns = alloc_zeroed(alloc, n * qp->generations * sizeof(*rx->ended_ns));
+	return qp->ctx->caps.late_ns && !rx->ended_ns ? -ENOMEM : 0;
 }
 
 static void table_free(struct sdr_qp *qp)
@@ -34,6 +37,8 @@ static void table_free(struct sdr_qp *qp)
 	alloc_free(alloc, rx->ready);
 	alloc_free(alloc, rx->table);
 	alloc_free(alloc, rx->table_mem);
+	alloc_free(alloc, rx->ended_ns);
+	rx->ended_ns = NULL;
 	rx->recv = NULL;
 	rx->ready = NULL;
 	rx->table = NULL;
@@ -91,7 +96,8 @@ int sdk_rx_bind(struct sdr_qp *qp, struct sdr_recv *recv)
 	b.rx.len = recv->length;
 	b.rx.payload = recv->payload;
 	b.rx.chunk_shift = chunk_shift(qp);
-	b.rx.imm_frags = 1;
+	b.rx.imm_frags = (uint8_t)qp->imm_pkts;
+	b.mr = recv->mr ? recv->mr->fabric_mr : NULL;
 	b.rx.words = recv->words;
 	err = qp->ctx->fabric->ops->bind(qp->fqp, recv->message, &b, &recv->key);
 	if (err) {
@@ -144,7 +150,7 @@ void sdk_rx_rebind(struct sdr_qp *qp, struct sdr_recv *recv, uint32_t payload)
 	fence(qp, recv->message);
 	if (!all_are(slot_of(recv), slot_of(recv)->npkts, false)) {
 		err = -SDR_E_ABORTED; /* no change may concern a message that has begun */
-	} else if (recv->length / payload >= SDR_MAX_MESSAGE_PKTS) {
+	} else if (u64_div_up(recv->length, payload) > qp->max_pkts) {
 		err = -EMSGSIZE;
 	} else {
 		recv->payload = payload;
@@ -158,6 +164,22 @@ void sdk_rx_rebind(struct sdr_qp *qp, struct sdr_recv *recv, uint32_t payload)
 	*recv = was;
 	recv->error = err;
 	sdk_rx_ready_mark(qp, recv->message);
+}
+
+/* Where late packets still complete (caps.late_ns): when this slot and generation was free. */
+static uint64_t *late_since(const struct sdr_qp *qp, uint32_t message)
+{
+	return &qp->live->rx.ended_ns[message & (qp->attr.messages * qp->generations - 1)];
+}
+
+/* The number that had the next one's slot and generation ended long enough ago. */
+static bool late_over(const struct sdr_qp *qp)
+{
+	uint64_t ended = *late_since(qp, qp->live->rx.next);
+	uint64_t hold =
+		u64_max(qp->ctx->caps.late_ns, u64_max(4 * qp->live->rtt_ns, SDK_LATE_MIN_NS));
+
+	return !ended || sdk_now(qp->ctx) - ended >= hold;
 }
 
 int sdr_recv_post(struct sdr_qp *qp, const struct sdr_recv_wr *wr, struct sdr_recv **out)
@@ -175,15 +197,18 @@ int sdr_recv_post(struct sdr_qp *qp, const struct sdr_recv_wr *wr, struct sdr_re
 	rx = &qp->live->rx;
 	if (rx->next - rx->base >= qp->attr.messages)
 		return -EAGAIN;
-	if (wr->length / rx->payload >= SDR_MAX_MESSAGE_PKTS)
+	if (u64_div_up(wr->length, rx->payload) > qp->max_pkts)
 		return -EMSGSIZE;
 	err = sdk_rx_ready(qp);
 	if (err)
 		return err;
+	if (rx->ended_ns && !late_over(qp))
+		return -EAGAIN;
 	recv = rx_recv(qp, rx->next);
 	memset(recv, 0, sizeof(*recv));
 	recv->qp = qp;
 	recv->addr = wr->addr;
+	recv->mr = wr->mr;
 	recv->cookie = wr->cookie;
 	recv->length = wr->length;
 	recv->message = rx->next;
@@ -372,6 +397,8 @@ int sdr_recv_complete(struct sdr_recv *recv)
 	sdk_words_put(qp->ctx, recv->words, recv->nwords);
 	recv->words = NULL;
 	recv->state = all && !recv->error ? RECV_DONE : RECV_DONE_EARLY;
+	if (rx->ended_ns)
+		*late_since(qp, recv->message) = sdk_now(qp->ctx);
 	rx->ready[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	base_advance(qp);
 	if (qp->state != SDR_QP_ERROR)

@@ -6,6 +6,7 @@
  * Knows nothing of what arrived, but that the receiver finished.
  */
 #include "sdk/internal.h"
+#include <sched.h>
 
 #define SEND_BLOCK 32u /* handles allocated together */
 
@@ -77,15 +78,18 @@ static int send_new(struct sdr_qp *qp, const struct sdr_send_wr *wr, bool onesho
 	tx = &qp->live->tx;
 	if (tx->slot && tx->next - tx->base >= qp->attr.messages)
 		return -EAGAIN;
-	if (wr->length / tx->payload_wish >= SDR_MAX_MESSAGE_PKTS)
+	if (u64_div_up(wr->length, tx->payload_wish) > qp->max_pkts)
 		return -EMSGSIZE;
 	if (sdk_tx_ready(qp) || !(send = handle_get(qp)))
 		return -ENOMEM;
 	send->addr = wr->addr;
+	send->mr = wr->mr;
 	send->length = wr->length;
 	send->imm = wr->opcode == SDR_OP_WRITE_IMM ? wr->imm : 0;
 	send->cookie = wr->cookie;
 	send->oneshot = oneshot;
+	if (oneshot && wr->opcode == SDR_OP_WRITE_IMM && qp->imm_pkts > 1)
+		send->imm_pkts = qp->imm_pkts;
 	send->message = tx->next++;
 	tx_slot(qp, send->message)->send = send;
 	ping_used(qp, sdk_now(qp->ctx));
@@ -153,7 +157,7 @@ static int send_prepare(struct sdr_send *send)
 	}
 	payload = send->planned ? send->planned : qp->live->tx.payload;
 	pkts = pkts_of(send->length, send->recv_length, payload);
-	if (pkts > SDR_MAX_MESSAGE_PKTS) {
+	if (pkts > qp->max_pkts) {
 		cancel(send, -EMSGSIZE); /* the payload has become smaller since it was posted */
 		return -EMSGSIZE;
 	}
@@ -189,6 +193,7 @@ static int run_post(struct sdr_send *send, uint32_t first, uint32_t count, uint3
 		    uint32_t *first_psn)
 {
 	struct sdr_qp *qp = send->qp;
+	struct send_slot *slot = tx_slot(qp, send->message);
 	uint64_t offset = (uint64_t)first * send->payload;
 	struct fabric_write w = {
 		.qp = qp->fqp,
@@ -204,6 +209,11 @@ static int run_post(struct sdr_send *send, uint32_t first, uint32_t count, uint3
 	int taken;
 
 	w.last_bytes = (uint32_t)u64_min(send->payload, u64_sub_floor(send->length, last));
+	w.key = slot->key;
+	if (send->mr && qp->ctx->caps.flags & FABRIC_CAP_ZERO_COPY) {
+		w.mr = send->mr->fabric_mr;
+		slot->flags |= SEND_DEVICE;
+	}
 	taken = qp->ctx->fabric->ops->post(qp->ctx->fabric, &w, 1);
 	if (taken <= 0) {
 		if (taken == 0)
@@ -216,6 +226,20 @@ static int run_post(struct sdr_send *send, uint32_t first, uint32_t count, uint3
 		sdk_qp_dirty(qp); /* it had backed off: see ask_service() */
 	qp->live->posted_ns = sdk_now(qp->ctx);
 	return (int)count;
+}
+
+bool sdk_tx_busy(const struct sdr_qp *qp, uint32_t message)
+{
+	return qp->ctx->caps.flags & FABRIC_CAP_ZERO_COPY &&
+	       qp->ctx->fabric->ops->tx_busy(qp->fqp, message);
+}
+
+/* No byte of the buffer is read any more when it returns; a device takes microseconds. */
+static void tx_settle(const struct sdr_send *send)
+{
+	if (send->mr && !(send->flags & SEND_DONE))
+		while (sdk_tx_busy(send->qp, send->message))
+			(void)sched_yield();
 }
 
 /* ---- one-shots ---- */
@@ -293,8 +317,11 @@ static int line_send(struct sdr_qp *qp, uint64_t now)
 
 	if (qp->attr.rate_bps)
 		pace_refill(qp, send, now);
-	count = (uint32_t)u64_min(send->pkts - send->next_pkt,
-				  u64_min(run_max(qp, send->payload), pace_allows(qp, send)));
+	if (send->next_pkt < send->pkts)
+		count = (uint32_t)u64_min(send->pkts - send->next_pkt, run_max(qp, send->payload));
+	else
+		count = 1; /* empty: a part of the immediate */
+	count = (uint32_t)u64_min(count, pace_allows(qp, send));
 	if (!count)
 		return -EAGAIN;
 	err = run_post(send, send->next_pkt, count, channel_next(qp), &psn);
@@ -308,7 +335,7 @@ static int line_send(struct sdr_qp *qp, uint64_t now)
 	}
 	tx->tokens_bytes -= (double)count * send->payload;
 	send->next_pkt += count;
-	if (send->next_pkt == send->pkts)
+	if (send->next_pkt >= u64_max(send->pkts, send->imm_pkts))
 		line_done(tx);
 	return 0;
 }
@@ -442,7 +469,9 @@ int sdr_send_poll(const struct sdr_send *send)
 		return send->error;
 	if (!send->ended && send->qp->state == SDR_QP_ERROR)
 		return send->qp->error;
-	return send->ended || send->flags & SEND_DONE ? 1 : 0;
+	if (send->flags & SEND_DONE)
+		return 1;
+	return send->ended && !(send->mr && sdk_tx_busy(send->qp, send->message));
 }
 
 int sdr_send_query(struct sdr_send *send, struct sdr_send_info *info)
@@ -476,6 +505,7 @@ int sdr_send_cancel(struct sdr_send *send)
 	if (send->flags & SEND_DONE)
 		return -EALREADY;
 	cancel(send, -ECANCELED);
+	tx_settle(send);
 	if (send->oneshot)
 		sdk_tx_pump(send->qp, sdk_now(send->qp->ctx)); /* it may have been first in line */
 	return 0;
@@ -486,8 +516,10 @@ void sdr_send_release(struct sdr_send *send)
 	if (!send)
 		return;
 	send->released = true;
-	if (!send->in_line)
+	if (!send->in_line) {
+		tx_settle(send);
 		handle_put(send);
+	}
 	/* Else it is still to be sent, stays in its slot to hear of its end, and the line frees it.
 	 */
 }

@@ -11,8 +11,7 @@
 #define TRAIN_RX 4u /* trains that are told about */
 #define TRAIN_WAIT_NS (3 * NS_PER_MS)
 #define TRAIN_SAME_NS (2 * NS_PER_US) /* read together, told one after the other */
-#define TRAIN_BODY_BYTES (FABRIC_CTRL_MAX - WIRE_CTRL_BODY_HDR_BYTES - WIRE_MSG_HDR_BYTES)
-#define TRAIN_PKTS_LEAST 8u /* after the first; fewer say nothing */
+#define TRAIN_PKTS_LEAST 8u	      /* after the first; fewer say nothing */
 #define TRAIN_STAMPS_LEAST 3u
 #define TRAIN_STRETCH 1.3 /* a path that is slower than the sender makes a train longer */
 
@@ -154,7 +153,7 @@ static uint64_t packet_bits(const struct sdr_qp *qp)
 {
 	uint64_t headers = qp->peer.addr.ss_family == AF_INET6 ? 48 : 28;
 
-	return (wire_ctrl_packet_bytes(FABRIC_CTRL_MAX) + headers) * 8;
+	return (wire_ctrl_packet_bytes(qp->ctx->caps.max_ctrl_bytes) + headers) * 8;
 }
 
 /* No faster than it was sent, however the other end came to read it; 0: says nothing. */
@@ -196,14 +195,14 @@ void train_on_seen(struct sdr_qp *qp, const struct wire_train_seen *msg, uint32_
 static int train_packet(struct sdr_qp *qp, uint32_t channel, const struct wire_train *train)
 {
 	struct sdk_live *live = qp->live;
-	uint8_t body[TRAIN_BODY_BYTES] = {0}, buf[FABRIC_CTRL_MAX];
+	uint8_t body[SDR_MAX_CTRL_BYTES] = {0}, buf[FABRIC_CTRL_MAX];
 	size_t at = WIRE_CTRL_BODY_HDR_BYTES;
 	int err;
 
 	(void)wire_ctrl_body_put(buf, sizeof(buf), qp->peer.token, live->ctrl_next);
 	(void)wire_train_put(body, sizeof(body), train);
-	(void)wire_msg_put(buf + at, sizeof(buf) - at, WIRE_MSG_TRAIN, body, sizeof(body));
-	err = qp->ctx->fabric->ops->ctrl(qp->fqp, channel, 0, buf, sizeof(buf));
+	(void)wire_msg_put(buf + at, sizeof(buf) - at, WIRE_MSG_TRAIN, body, sdk_ctrl_max(qp->ctx));
+	err = qp->ctx->fabric->ops->ctrl(qp->fqp, channel, 0, buf, qp->ctx->caps.max_ctrl_bytes);
 	if (!err)
 		live->ctrl_next++;
 	return err;

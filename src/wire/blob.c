@@ -21,6 +21,7 @@ enum blob_type {
 	BLOB_PSN = 10,
 	BLOB_ADDRS = 11,
 	BLOB_LISTEN = 12,
+	BLOB_DATA_QPS = 13,
 };
 
 #define BLOB_LAST_MANDATORY BLOB_PSN
@@ -31,6 +32,23 @@ static const uint8_t blob_magic[4] = {'S', 'D', 'R', 'B'};
 static bool addr_valid(const struct wire_blob_addr *addr)
 {
 	return (addr->family == 4 || addr->family == 6) && addr->port != 0;
+}
+
+static bool data_qps_valid(const struct wire_blob *blob)
+{
+	uint8_t g = blob->generations;
+
+	if (g == 0)
+		return blob->mode != WIRE_ROCEV2;
+	if ((g != 1 && g != 2 && g != 4) || blob->data_channels == 0 ||
+	    blob->data_channels > WIRE_BLOB_MAX_DATA_CHANNELS ||
+	    blob->data_channels < blob->channels)
+		return false;
+	for (unsigned int i = 0; i < g; i++)
+		for (unsigned int c = 0; c < blob->data_channels; c++)
+			if (blob->data_qpn[i][c] > WIRE_QPN_MASK)
+				return false;
+	return true;
 }
 
 /* Every range in one place, for both directions. */
@@ -50,7 +68,7 @@ static bool blob_valid(const struct wire_blob *blob)
 		if (!addr_valid(&blob->addrs[i]))
 			return false;
 	}
-	return true;
+	return data_qps_valid(blob);
 }
 
 static void give_tlv(struct wire_writer *w, enum blob_type type, size_t len)
@@ -100,6 +118,18 @@ static void give_addrs(struct wire_writer *w, const struct wire_blob *blob)
 	}
 }
 
+static void give_data_qps(struct wire_writer *w, const struct wire_blob *blob)
+{
+	if (blob->generations == 0)
+		return;
+	give_tlv(w, BLOB_DATA_QPS, 2u + 3u * blob->generations * blob->data_channels);
+	wire_give_u8(w, blob->generations);
+	wire_give_u8(w, blob->data_channels);
+	for (unsigned int g = 0; g < blob->generations; g++)
+		for (unsigned int c = 0; c < blob->data_channels; c++)
+			wire_give_u24(w, blob->data_qpn[g][c]);
+}
+
 int wire_blob_put(uint8_t *buf, size_t cap, const struct wire_blob *blob)
 {
 	struct wire_writer w =
@@ -127,6 +157,7 @@ int wire_blob_put(uint8_t *buf, size_t cap, const struct wire_blob *blob)
 	give_addrs(&w, blob);
 	if (blob->listen)
 		give_tlv_u8(&w, BLOB_LISTEN, 1);
+	give_data_qps(&w, blob);
 	len = wire_writer_result(&w);
 	if (len >= 0)
 		put_be16(buf + 6, (uint16_t)len);
@@ -163,6 +194,20 @@ static void take_addrs(struct wire_reader *r, struct wire_blob *out)
 			memcpy(addr->ip, ip, ip_bytes(addr->family));
 		out->naddrs++;
 	}
+}
+
+static void take_data_qps(struct wire_reader *r, struct wire_blob *out)
+{
+	uint8_t generations = wire_take_u8(r);
+	uint8_t channels = wire_take_u8(r);
+
+	wire_reader_require(r, generations > 0 && generations <= WIRE_BLOB_MAX_GENERATIONS);
+	wire_reader_require(r, channels > 0 && channels <= WIRE_BLOB_MAX_DATA_CHANNELS);
+	for (unsigned int g = 0; r->err == 0 && g < generations; g++)
+		for (unsigned int c = 0; r->err == 0 && c < channels; c++)
+			out->data_qpn[g][c] = wire_take_u24(r);
+	out->generations = generations;
+	out->data_channels = channels;
 }
 
 /* One value, which must fill its TLV exactly. 0, or a negative SDR_E_. */
@@ -211,6 +256,9 @@ static int get_value(uint16_t type, struct wire_reader *r, struct wire_blob *out
 		byte = wire_take_u8(r);
 		wire_reader_require(r, byte <= 1);
 		out->listen = byte == 1;
+		break;
+	case BLOB_DATA_QPS:
+		take_data_qps(r, out);
 		break;
 	default:
 		return type & WIRE_BLOB_CRITICAL ? -SDR_E_FEATURE : 0;
@@ -288,7 +336,8 @@ int wire_blob_negotiate(const struct wire_blob *local, const struct wire_blob *p
 		return -SDR_E_VERSION;
 	if ((local->required & ~peer->offered) != 0 || (peer->required & ~local->offered) != 0)
 		return -SDR_E_FEATURE;
-	if (rocev2 && (local->offered & peer->offered & WIRE_FEATURE_ROCEV2_WIRE) == 0)
+	if (rocev2 && ((local->offered & peer->offered & WIRE_FEATURE_ROCEV2_WIRE) == 0 ||
+		       local->generations == 0 || peer->generations == 0))
 		return -SDR_E_FEATURE;
 	*agreed = (struct wire_agreed){
 		.version = version,
@@ -298,6 +347,7 @@ int wire_blob_negotiate(const struct wire_blob *local, const struct wire_blob *p
 		.chunk_log2 = (uint8_t)u64_max(local->chunk_log2, peer->chunk_log2),
 		.channels = u8_min(local->channels, peer->channels),
 		.messages_log2 = u8_min(local->messages_log2, peer->messages_log2),
+		.generations = rocev2 ? u8_min(local->generations, peer->generations) : 1,
 	};
 	return 0;
 }

@@ -22,6 +22,8 @@
  *	 10   psn 4                        yes      first PSN of channel 0
  *	 11   { family 1, port 2, ip 4 | 16 } ...   UDP addresses; family is 4 or 6
  *	 12   listen 1                              1: this end waits on those addresses
+ *	 13   generations 1, channels 1, qpn 3 ...   rocev2: transport QPs, channels within
+ *	                                            generations; must be there in that mode
  *
  * A type with the critical bit (0x8000) that we do not know refuses the connection;
  * others that we do not know are skipped. A type comes at most once. The 8-byte head
@@ -57,6 +59,8 @@
 #define WIRE_BLOB_MAX_CHUNK_LOG2 6
 #define WIRE_BLOB_MAX_CHANNELS 128
 #define WIRE_BLOB_MAX_MESSAGES_LOG2 16
+#define WIRE_BLOB_MAX_GENERATIONS 4
+#define WIRE_BLOB_MAX_DATA_CHANNELS 16 /* of those that TLV 13 names */
 
 struct wire_blob_addr {
 	uint8_t family; /* 4 or 6 */
@@ -79,6 +83,9 @@ struct wire_blob {
 	uint8_t messages_log2; /* 0 .. 16 */
 	uint32_t psn;	       /* 24 bits */
 	bool listen;
+	uint8_t generations; /* rocev2: 1, 2 or 4; 0: TLV 13 is not there */
+	uint8_t data_channels;
+	uint32_t data_qpn[WIRE_BLOB_MAX_GENERATIONS][WIRE_BLOB_MAX_DATA_CHANNELS];
 	uint8_t naddrs;
 	struct wire_blob_addr addrs[WIRE_BLOB_MAX_ADDRS];
 };
@@ -107,11 +114,12 @@ struct wire_agreed {
 	uint8_t chunk_log2;
 	uint8_t channels;
 	uint8_t messages_log2;
+	uint8_t generations; /* rocev2; else 1 */
 };
 
 /*
  * Both ends come to the same: highest common version; features offered by both; the
- * smaller payload, channels and messages, the larger chunk; rocev2 mode if either end
+ * smaller payload, channels, messages and generations, the larger chunk; rocev2 mode if either end
  * asks for it (hardware can do nothing else) and both offer it. 0, -SDR_E_VERSION,
  * or -SDR_E_FEATURE (one end requires what the other does not offer).
  */

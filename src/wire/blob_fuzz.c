@@ -15,6 +15,8 @@ static void check_negotiation(const struct wire_blob *blob)
 					       .offered = 7,
 					       .max_payload = 1436,
 					       .channels = 8,
+					       .generations = 4,
+					       .data_channels = 8,
 					       .messages_log2 = 10};
 	struct wire_agreed ours, theirs;
 	int err = wire_blob_negotiate(&local, blob, &ours);
@@ -22,6 +24,7 @@ static void check_negotiation(const struct wire_blob *blob)
 	FUZZ_REQUIRE(wire_blob_negotiate(blob, &local, &theirs) == err);
 	if (err)
 		return;
+	FUZZ_REQUIRE(ours.generations > 0 && ours.generations == theirs.generations);
 	FUZZ_REQUIRE(ours.version == theirs.version && ours.mode == theirs.mode &&
 		     ours.features == theirs.features && ours.payload == theirs.payload &&
 		     ours.chunk_log2 == theirs.chunk_log2 && ours.channels == theirs.channels &&
@@ -64,6 +67,10 @@ size_t fuzz_seed(unsigned int i, uint8_t *buf)
 
 	if (i > WIRE_BLOB_MAX_ADDRS)
 		return 0;
+	if (blob.mode == WIRE_ROCEV2) {
+		blob.generations = 4;
+		blob.data_channels = 12;
+	}
 	blob.naddrs = (uint8_t)i;
 	for (unsigned int a = 0; a < i; a++)
 		blob.addrs[a] =

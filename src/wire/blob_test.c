@@ -69,6 +69,16 @@ static void golden(void **state)
 	}
 }
 
+static void random_data_qps(struct rng *rng, struct wire_blob *b)
+{
+	b->generations = (uint8_t)(1u << rng_below(rng, 3));
+	b->data_channels = (uint8_t)(1 + rng_below(rng, WIRE_BLOB_MAX_DATA_CHANNELS));
+	b->channels = (uint8_t)(1 + rng_below(rng, b->data_channels));
+	for (unsigned int g = 0; g < b->generations; g++)
+		for (unsigned int c = 0; c < b->data_channels; c++)
+			b->data_qpn[g][c] = (uint32_t)rng_below(rng, 1 << 24);
+}
+
 static void round_trips(void **state)
 {
 	uint8_t buf[WIRE_BLOB_MAX_BYTES];
@@ -94,6 +104,8 @@ static void round_trips(void **state)
 		in.channels = (uint8_t)(1 + rng_below(&rng, 128));
 		in.messages_log2 = (uint8_t)rng_below(&rng, 17);
 		in.psn = (uint32_t)rng_below(&rng, 1 << 24);
+		if (in.mode == WIRE_ROCEV2 || rng_below(&rng, 4) == 0)
+			random_data_qps(&rng, &in);
 		in.listen = rng_below(&rng, 2);
 		in.naddrs = (uint8_t)rng_below(&rng, 9);
 		for (unsigned int a = 0; a < in.naddrs; a++) {
@@ -222,6 +234,44 @@ static void ranges(void **state)
 	assert_int_equal(wire_blob_put(buf, sizeof(buf), &bad), -EINVAL);
 }
 
+/* What TLV 13 may say, and that rocev2 mode needs it. */
+static void data_qps(void **state)
+{
+	static const uint8_t bad_tlv[][10] = {
+		{0, 13, 0, 5, 3, 1, 0, 0, 1},	 /* three generations */
+		{0, 13, 0, 5, 0, 1, 0, 0, 1},	 /* none */
+		{0, 13, 0, 5, 1, 17, 0, 0, 1},	 /* too many channels */
+		{0, 13, 0, 5, 1, 0, 0, 0, 1},	 /* no channel */
+		{0, 13, 0, 5, 1, 2, 0, 0, 1},	 /* fewer QPs than it says */
+		{0, 13, 0, 6, 1, 1, 0, 0, 1, 0}, /* more */
+	};
+	uint8_t buf[WIRE_BLOB_MAX_BYTES];
+	struct wire_blob in = sample, out;
+	int len;
+
+	(void)state;
+	in.mode = WIRE_ROCEV2;
+	assert_int_equal(wire_blob_put(buf, sizeof(buf), &in), -EINVAL);
+	in.generations = 4;
+	in.data_channels = in.channels = WIRE_BLOB_MAX_DATA_CHANNELS;
+	in.data_qpn[3][15] = WIRE_QPN_MASK;
+	len = wire_blob_put(buf, sizeof(buf), &in);
+	assert_true(len > 0);
+	assert_int_equal(wire_blob_get(buf, (size_t)len, &out), 0);
+	assert_memory_equal(&in, &out, sizeof(in));
+	in.channels++; /* more than it has QPs for */
+	assert_int_equal(wire_blob_put(buf, sizeof(buf), &in), -EINVAL);
+	in.channels--;
+	in.data_qpn[3][15]++;
+	assert_int_equal(wire_blob_put(buf, sizeof(buf), &in), -EINVAL);
+	for (size_t i = 0; i < SDR_ARRAY_LEN(bad_tlv); i++) {
+		size_t n = append(memcpy(buf, sample_bytes, sizeof(sample_bytes)),
+				  sizeof(sample_bytes), bad_tlv[i], 4u + bad_tlv[i][3]);
+
+		assert_int_equal(wire_blob_get(buf, n, &out), -SDR_E_BLOB);
+	}
+}
+
 static void negotiation(void **state)
 {
 	struct wire_blob a = sample, b = sample;
@@ -250,8 +300,13 @@ static void negotiation(void **state)
 	b.mode = WIRE_ROCEV2;
 	assert_int_equal(wire_blob_negotiate(&a, &b, &ab), -SDR_E_FEATURE);
 	a.offered |= WIRE_FEATURE_ROCEV2_WIRE;
+	assert_int_equal(wire_blob_negotiate(&a, &b, &ab), -SDR_E_FEATURE);
+	a.generations = 4;
+	assert_int_equal(wire_blob_negotiate(&a, &b, &ab), -SDR_E_FEATURE);
+	b.generations = 2;
 	assert_int_equal(wire_blob_negotiate(&a, &b, &ab), 0);
 	assert_int_equal(ab.mode, WIRE_ROCEV2);
+	assert_int_equal(ab.generations, 2);
 	a.offered |= WIRE_FEATURE_CODES;
 	a.required |= WIRE_FEATURE_CODES;
 	assert_int_equal(wire_blob_negotiate(&a, &b, &ab), -SDR_E_FEATURE);
@@ -264,10 +319,10 @@ static void negotiation(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(golden),      cmocka_unit_test(round_trips),
-		cmocka_unit_test(strangers),   cmocka_unit_test(addresses),
-		cmocka_unit_test(missing),     cmocka_unit_test(ranges),
-		cmocka_unit_test(negotiation),
+		cmocka_unit_test(golden),    cmocka_unit_test(round_trips),
+		cmocka_unit_test(strangers), cmocka_unit_test(addresses),
+		cmocka_unit_test(missing),   cmocka_unit_test(ranges),
+		cmocka_unit_test(data_qps),  cmocka_unit_test(negotiation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
