@@ -231,11 +231,31 @@ static void version_text(const uint8_t *info, size_t len, bool here, char *out, 
 		here ? b.version_min : WIRE_VERSION_MIN, here ? b.version_max : WIRE_VERSION_MAX);
 }
 
+/* An RDMA device here, plain UDP there, or the other way round: what else would be refused? */
+static bool mode_text(const uint8_t *info, size_t len, bool here, char *out, size_t cap)
+{
+	struct wire_blob b;
+	bool there;
+
+	if (wire_blob_get(info, len, &b))
+		return false;
+	there = (b.mode == WIRE_ROCEV2) ==
+		here; /* the end of whoever reads this is an RDMA device? */
+	(void)snprintf(
+		out, cap,
+		there ? "the other end is an RDMA device, which speaks RoCEv2: use --device roce "
+			"here (or verbs)"
+		      : "the other end speaks plain UDP, this one RoCEv2: use --device udp here, "
+			"or "
+			"--device roce there");
+	return true;
+}
+
 void connect_error_text(int err, const uint8_t *info, size_t len, bool here, char *out, size_t cap)
 {
 	if (err == -SDR_E_VERSION)
 		version_text(info, len, here, out, cap);
-	else
+	else if (err != -SDR_E_FEATURE || !mode_text(info, len, here, out, cap))
 		(void)snprintf(out, cap, "%s", sdr_strerror(err));
 }
 

@@ -178,9 +178,33 @@ static void peer_target(struct hs *hs, struct sdr_conn *conn)
 		       name, port);
 }
 
+/* Where TCP came from, at the UDP port that the info names: devices that are not told one
+ * by the info itself need it. */
+static void caller_addr(const struct hs *hs, struct sockaddr_storage *out,
+			struct sdr_connect_attr *attr)
+{
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+	struct sockaddr_in v4 = {.sin_family = AF_INET};
+	socklen_t len = sizeof(*out);
+
+	if (getpeername(hs->fd, (struct sockaddr *)out, &len))
+		return;
+	if (out->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+		memcpy(&v4.sin_addr, &v6->sin6_addr.s6_addr[12], 4);
+		memcpy(out, &v4, sizeof(v4));
+	} else if (out->ss_family == AF_INET6) {
+		v6->sin6_port = 0;
+	} else {
+		((struct sockaddr_in *)out)->sin_port = 0;
+	}
+	attr->peer_addr = (const struct sockaddr *)out;
+	attr->peer_addr_len = sizeof(*out);
+}
+
 void server_on_hello(struct hs *hs, const uint8_t *body, size_t len)
 {
-	const struct sdr_connect_attr called = {.size = sizeof(called), .role = SDR_ROLE_PASSIVE};
+	struct sdr_connect_attr called = {.size = sizeof(called), .role = SDR_ROLE_PASSIVE};
+	struct sockaddr_storage caller;
 	struct sdr_net *net = hs->net;
 	size_t info_len = 0;
 	const uint8_t *info = hello_info(body, len, &info_len);
@@ -199,6 +223,7 @@ void server_on_hello(struct hs *hs, const uint8_t *body, size_t len)
 		return;
 	}
 	peer_target(hs, conn);
+	caller_addr(hs, &caller, &called);
 	hs_payload_limit(hs, conn);
 	/* Who called opens the channels, whatever listens there too: it may sit behind NAT. */
 	err = conn_connect_qp(conn, info, info_len, &called);

@@ -315,6 +315,8 @@ static int net_ctx_open(struct sdr_net *net, const struct sdr_net_attr *attr)
 	if (err)
 		return err;
 	net->port = info.udp_port;
+	if (info.caps & SDR_CAP_ROCEV2) /* its UDP port is RoCEv2's; this one is the handshake's */
+		net->port = ctx_attr.listen ? ctx_attr.port : 0;
 	net->simulated = !!(info.caps & SDR_CAP_VIRTUAL_TIME);
 	if (ctx_attr.bind_addr)
 		(void)strncpy(net->bind_addr, ctx_attr.bind_addr, sizeof(net->bind_addr) - 1);

@@ -49,6 +49,7 @@
 #define FABRIC_ROCEV2_CTRL_MAX \
 	1016u /* a UD message fits the smallest path MTU that we take: 1024 */
 #define FABRIC_ROCEV2_PAYLOAD_MIN 1024u
+#define FABRIC_ROCEV2_PAYLOAD_MAX 4096u
 #define FABRIC_MAX_WORKERS 16u
 #define FABRIC_CTRL_MAX 1200u /* bytes of a control datagram's body: fits any path's MTU */
 #define FABRIC_RUN_MAX 64u    /* packets in one fabric_write: a train */

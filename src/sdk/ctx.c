@@ -5,10 +5,8 @@
  * say, so that idle QPs cost nothing.
  */
 #include "base/rng.h"
-#include "fabric/udp/udp.h"
+#include "sdk/device.h"
 #include "sdk/internal.h"
-#include <netdb.h>
-#include <netinet/in.h>
 
 #define PROGRESS_ROUNDS 16 /* event batches a call; then timers get their turn */
 
@@ -41,27 +39,6 @@ const char *sdr_counter_name(unsigned int counter)
 const char *sdr_counter_text(unsigned int counter)
 {
 	return counter < SDR_CTR_COUNT ? counter_texts[counter] : NULL;
-}
-
-int sdr_device_list(struct sdr_device_info *list, size_t max)
-{
-	const struct sdr_device_info udp = {
-		.size = sizeof(udp),
-		.name = "udp",
-		.description = "RoCEv2-form endpoint in user space over UDP sockets",
-		.caps = SDR_CAP_NO_REWRITE | SDR_CAP_WORKERS,
-		.max_channels = SDR_MAX_CHANNELS,
-		.max_payload_bytes =
-			WIRE_BLOB_MAX_PAYLOAD - WIRE_DATA_HDR_BYTES - WIRE_TRAILER_BYTES - 28,
-	};
-
-	if (max && list) {
-		size_t size = list[0].size;
-
-		memcpy(&list[0], &udp, u64_min(size, sizeof(udp)));
-		list[0].size = size;
-	}
-	return 1;
 }
 
 uint64_t sdk_now(const struct sdr_ctx *ctx)
@@ -159,48 +136,20 @@ int sdk_ctx_open(struct fabric *f, const struct sdr_ctx_attr *attr, const struct
 	return 0;
 }
 
-static int bind_addr_parse(const char *text, struct sockaddr_storage *out)
-{
-	const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST};
-	struct addrinfo *ai;
-
-	memset(out, 0, sizeof(*out));
-	if (!text)
-		return 0;
-	if (getaddrinfo(text, NULL, &hints, &ai)) /* it may have a scope: fe80::1%eth0 */
-		return -EINVAL;
-	memcpy(out, ai->ai_addr, u64_min(ai->ai_addrlen, sizeof(*out)));
-	freeaddrinfo(ai);
-	return 0;
-}
-
 int sdr_ctx_create(const struct sdr_ctx_attr *attr, struct sdr_ctx **out)
 {
 	struct sdr_ctx_attr a = {0};
-	struct udp_fabric_attr udp = {0};
 	struct sockaddr_storage local;
 	struct fabric *f;
 	int err;
 
 	if (attr)
 		memcpy(&a, attr, u64_min(attr->size, sizeof(a)));
-	if (a.device && strcmp(a.device, "udp") != 0)
-		return -ENODEV;
+	if (a.why && a.why_len)
+		a.why[0] = '\0';
 	if (a.workers > FABRIC_MAX_WORKERS || a.max_qps > 65536)
 		return -EINVAL;
-	err = bind_addr_parse(a.bind_addr, &local);
-	if (err)
-		return err;
-	udp.bind_addr = a.bind_addr;
-	udp.listen = a.listen;
-	udp.listen_port = a.port;
-	udp.workers = a.workers;
-	udp.sockbuf_bytes = a.sockbuf_bytes;
-	udp.max_qps = a.max_qps;
-	udp.no_gso = a.no_gso;
-	udp.no_gro = a.no_gro;
-	udp.max_payload = a.max_payload_bytes;
-	err = udp_fabric_open(&udp, &f);
+	err = device_open(&a, &f, &local);
 	if (err)
 		return err;
 	err = sdk_ctx_open(f, &a, &sdr_alloc_system, out);

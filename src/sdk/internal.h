@@ -3,7 +3,8 @@
  * sdk/: the bitmap API of <sdr/sdr.h> on any fabric. This header holds what its files
  * share; which file does what:
  *
- *   ctx.c     contexts: opening devices, progress, deadlines, counters
+ *   ctx.c     contexts: progress, deadlines, counters
+ *   device.c  devices by name
  *   qp.c      queue pairs: creation, connection info, connecting, state, queries
  *   send.c    one-shot and streaming sends
  *   recv.c    receives: posting, bitmaps, completing

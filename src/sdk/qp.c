@@ -364,8 +364,12 @@ static int choose_active(const struct sdr_qp *qp, const struct wire_blob *peer, 
 			 bool *active)
 {
 	*active = peer->listen && (!qp->ctx->listen || qp->local.token < peer->token);
+	if (sdk_is_rocev2(qp->ctx) && !peer->listen && !qp->ctx->listen)
+		*active = qp->local.token < peer->token; /* both can be reached all the same */
 	if (role != SDR_ROLE_AUTO)
 		*active = role == SDR_ROLE_ACTIVE;
+	if (sdk_is_rocev2(qp->ctx))
+		return 0;
 	return (*active ? peer->listen : qp->ctx->listen) ? 0 : -EDESTADDRREQ;
 }
 

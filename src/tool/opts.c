@@ -31,6 +31,8 @@ static const struct opt net_table[] = {
 	 "largest packet payload (what the route carries)"},
 	{"workers", 0, OPT_UINT, NET(workers), 1, 64, "N", "threads that receive packets (none)"},
 	{"bind", 0, OPT_TEXT, NET(bind), 0, 0, "ADDR", "local address (any)"},
+	{"device", 0, OPT_TEXT, NET(device), 0, 0, "NAME",
+	 "udp; roce: UDP to RDMA devices; verbs[:NAME]: an RDMA device (udp, or $SDR_DEVICE)"},
 	{"connect-timeout", 0, OPT_TIME, NET(connect_timeout_ns), NS_PER_MS, 3600 * NS_PER_S,
 	 "TIME", "give up connecting after this (10s)"},
 	{"dead-after", 0, OPT_TIME, NET(dead_after_ns), 100 * NS_PER_MS, 24 * 3600 * NS_PER_S,

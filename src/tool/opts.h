@@ -43,6 +43,7 @@ struct size_list {
 struct net_opts {
 	const char *scheme;
 	const char *bind;
+	const char *device;
 	uint64_t channels;
 	uint64_t rate_bps;
 	uint64_t port;

@@ -14,12 +14,22 @@
 #include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define POLL_NS (100 * NS_PER_MS) /* how soon Ctrl-C is noticed */
 #define DRAIN 64
 
 /* ---- opening ------------------------------------------------------------------ */
+
+static const char *device_name(const struct net_opts *o)
+{
+	const char *env = getenv("SDR_DEVICE");
+
+	if (o->device)
+		return o->device;
+	return env && *env ? env : NULL;
+}
 
 static void say_open_error(const struct net_opts *o, int err)
 {
@@ -33,6 +43,12 @@ static void say_open_error(const struct net_opts *o, int err)
 		return;
 	case EACCES:
 		say("port %u needs privileges: choose one above 1023 with --port", port);
+		return;
+	case ENODEV:
+		say("--device %s: there is no such device: udp, roce, verbs or verbs:NAME ('sdr "
+		    "doctor' "
+		    "lists the RDMA devices)",
+		    device_name(o));
 		return;
 	case EADDRNOTAVAIL:
 		say("--bind %s: no address of this host: see 'ip address'", o->bind);
@@ -53,10 +69,14 @@ int session_open(struct session *s, const struct net_opts *opts, unsigned int fl
 {
 	int listens = (flags & SESSION_LISTEN) != 0;
 	struct sdr_net_attr attr = {.size = sizeof attr};
+	char why[512] = "";
 	int rc;
 
 	*s = (struct session){.opts = opts};
 	attr.ctx.size = sizeof attr.ctx;
+	attr.ctx.device = device_name(opts);
+	attr.ctx.why = why;
+	attr.ctx.why_len = sizeof why;
 	attr.ctx.bind_addr = bind_addr(opts);
 	attr.ctx.listen = (uint8_t)listens;
 	attr.ctx.port = (uint16_t)(listens ? (opts->port ? opts->port : SDR_DEFAULT_PORT) : 0);
@@ -70,7 +90,10 @@ int session_open(struct session *s, const struct net_opts *opts, unsigned int fl
 		rc = sdr_conn_listen(s->net, &conn);
 	}
 	if (rc < 0) {
-		say_open_error(opts, rc);
+		if (*why)
+			say("%s", why);
+		else
+			say_open_error(opts, rc);
 		session_fini(s);
 		return -1;
 	}

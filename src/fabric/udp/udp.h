@@ -41,6 +41,7 @@ struct udp_fabric_attr {
 	bool no_gso, no_gro;	/* one packet at a time */
 	bool ecn;		/* mark what is sent ECN-capable: for those who react to CE */
 	uint32_t max_payload;	/* 0: as the route's MTU allows, at most 16 KiB */
+	bool rocev2;		/* *rocev2* mode: RDMA devices are peers; port 4791 */
 };
 
 /*
