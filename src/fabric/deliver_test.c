@@ -51,7 +51,7 @@ static int rig_setup(void **state)
 					       .words = r->words[m]}};
 
 		assert_true(rx_bind_words(NPKTS * PAYLOAD, PAYLOAD, 0) <= 16);
-		assert_int_equal(deliver_bind(&r->qp, m, &b), 0);
+		assert_int_equal(deliver_bind(&r->qp, m, &b, NULL), 0);
 	}
 	*state = r;
 	return 0;
@@ -93,7 +93,7 @@ static uint8_t *add(struct rig *r, uint32_t qpn, uint32_t message, uint32_t pack
 /* Delivers the train; how many packets were consumed. */
 static unsigned int deliver(struct rig *r)
 {
-	unsigned int used = deliver_data(&r->w, &r->qp, 1, r->pkt, r->n, &r->facts);
+	unsigned int used = deliver_data(&r->w, &r->qp, 1, NULL, r->pkt, r->n, &r->facts);
 
 	assert_in_range(used, 1, r->n);
 	/* Nobody stays inside. */
@@ -307,12 +307,12 @@ static void test_marks_and_no_table(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		add(r, QPN, 0, i, PAYLOAD, i);
 	n = deliver_split(r->buf, r->len, PKT_BYTES, true, 0, pkt);
-	assert_int_equal(deliver_data(&r->w, &qp, 0, pkt, n, &r->facts), 3);
+	assert_int_equal(deliver_data(&r->w, &qp, 0, NULL, pkt, n, &r->facts), 3);
 	assert_int_equal(r->facts.late, 3);
 	assert_int_equal(counter(r, SDR_CTR_rx_ce), 3);
 	assert_true(deliver_fence_done(&qp, 0));
 	deliver_table_set(&qp, &r->table);
-	assert_int_equal(deliver_data(&r->w, &qp, 0, pkt, n, &r->facts), 3);
+	assert_int_equal(deliver_data(&r->w, &qp, 0, NULL, pkt, n, &r->facts), 3);
 	assert_int_equal(r->facts.committed, 3);
 }
 
@@ -332,16 +332,16 @@ static void test_control(void **state)
 		seal(r->buf, unsealed);
 		pkt.len = (uint32_t)unsealed + PROTECT_TRAILER_BYTES;
 		if (len > FABRIC_CTRL_MAX) {
-			assert_true(deliver_ctrl(&r->w, &r->qp, 1, &pkt, &out) < 0);
+			assert_true(deliver_ctrl(&r->w, &r->qp, 1, NULL, &pkt, &out) < 0);
 			continue;
 		}
-		assert_int_equal(deliver_ctrl(&r->w, &r->qp, 1, &pkt, &out), 0);
+		assert_int_equal(deliver_ctrl(&r->w, &r->qp, 1, NULL, &pkt, &out), 0);
 		assert_int_equal(out.len, len);
 		assert_int_equal(out.psn, 0xabcdef);
 		assert_int_equal(out.src_qpn, 77);
 		assert_ptr_equal(out.body, r->buf + WIRE_CTRL_HDR_BYTES);
 		r->buf[unsealed - 1] ^= 1;
-		assert_true(deliver_ctrl(&r->w, &r->qp, 1, &pkt, &out) < 0);
+		assert_true(deliver_ctrl(&r->w, &r->qp, 1, NULL, &pkt, &out) < 0);
 	}
 }
 

@@ -195,6 +195,12 @@ static inline struct rx_slot *rx_slot_of(const struct rx_table *t, uint32_t key)
 	return &t->slots[key & t->slot_mask];
 }
 
+/* Its slot has a message; for who binds. A fence that began ends that, done or not. */
+static inline bool rx_is_bound(const struct rx_table *t, uint32_t key)
+{
+	return atomic_load_explicit(&rx_slot_of(t, key)->state, memory_order_relaxed) != 0;
+}
+
 /*
  * Readers. Bits that rose stay; they may be read by any thread between bind and the next
  * bind. A set bit's bytes are visible to the reader. out gets bits_words(n) words, bits

@@ -180,26 +180,58 @@ static uint32_t undo_zero_bytes(uint32_t difference, size_t n)
 	return difference;
 }
 
+/* The flags' first byte follows the identification. */
+#define DF_DIFFERENCE (UINT32_C(0x40) << 16)
+
+/* *difference: against the identification `guess`, two bytes and two of flags, first lowest. */
+static int solve(const struct wire_icrc_flow *flow, const uint8_t *pkt, size_t len, uint16_t guess,
+		 uint32_t *difference)
+{
+	int err = icrc_difference(flow, guess, pkt, len, difference);
+
+	if (err || !*difference)
+		return err;
+	if (flow->v6)
+		return -EBADMSG;
+	/*
+	 * Against a guess, a right packet differs by exactly its four bytes of identification
+	 * and flags, moved through everything that follows them. Back at the bytes, they are
+	 * the register's, and the flags' part is 0 or DF.
+	 */
+	*difference = undo_zero_bytes(*difference, flow->pseudo_bytes - (size_t)PSEUDO_ID_AT + len -
+							   WIRE_TRAILER_BYTES);
+	return 0;
+}
+
+static uint16_t id_of(uint32_t difference)
+{
+	return (uint16_t)(difference << 8 | (difference >> 8 & 0xff));
+}
+
 int wire_icrc_solve(const struct wire_icrc_flow *flow, const uint8_t *pkt, size_t len,
 		    uint16_t *ip_id)
 {
 	uint32_t difference;
-	int err = icrc_difference(flow, 0, pkt, len, &difference);
+	int err = solve(flow, pkt, len, 0, &difference);
 
 	if (err)
 		return err;
-	if (difference && flow->v6)
-		return -EBADMSG;
-	/*
-	 * Against identification 0, a right packet differs by exactly its two bytes of
-	 * identification, moved through everything that follows them. Back at the bytes,
-	 * they are the register's low 16 bits, first byte lowest, and the rest is 0.
-	 */
-	if (difference)
-		difference = undo_zero_bytes(difference, flow->pseudo_bytes - (size_t)PSEUDO_ID_AT +
-								 len - WIRE_TRAILER_BYTES);
 	if (difference > 0xffff)
 		return -EBADMSG;
-	*ip_id = (uint16_t)(difference << 8 | difference >> 8);
+	*ip_id = id_of(difference);
+	return 0;
+}
+
+int wire_icrc_solve_near(const struct wire_icrc_flow *flow, const uint8_t *pkt, size_t len,
+			 uint16_t *ip_id)
+{
+	uint32_t difference;
+	int err = solve(flow, pkt, len, *ip_id, &difference);
+
+	if (err)
+		return err;
+	if ((difference & ~DF_DIFFERENCE) > 0xffff)
+		return -EBADMSG;
+	*ip_id = flow->v6 ? 0 : *ip_id ^ id_of(difference);
 	return 0;
 }

@@ -67,4 +67,11 @@ int wire_icrc_check(const struct wire_icrc_flow *flow, uint16_t ip_id, const uin
 int wire_icrc_solve(const struct wire_icrc_flow *flow, const uint8_t *pkt, size_t len,
 		    uint16_t *ip_id);
 
+/*
+ * The same for a receiver: *ip_id goes in as a guess, which costs no search where it is
+ * right, and the flow's DF is a guess too.
+ */
+int wire_icrc_solve_near(const struct wire_icrc_flow *flow, const uint8_t *pkt, size_t len,
+			 uint16_t *ip_id);
+
 #endif

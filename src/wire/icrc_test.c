@@ -84,6 +84,27 @@ static uint32_t slow_icrc_v4(uint16_t id, uint16_t sport, uint16_t dport,
 	return slow_crc(raw, 8 + 28 + len);
 }
 
+/* Whatever the guess, and whether DF was guessed right. */
+static void assert_solved_near(const struct wire_icrc_flow *flow,
+			       const struct wire_icrc_packet *packet, const uint8_t *pkt,
+			       size_t len, uint16_t id)
+{
+	const uint16_t guesses[] = {0, id, (uint16_t)(id + 1), (uint16_t)~id, 0xff00};
+	struct wire_icrc_flow other;
+
+	wire_icrc_flow_v4(&other, src4, dst4, 4791, 4791, false);
+	for (size_t i = 0; i < sizeof(guesses) / sizeof(guesses[0]); i++) {
+		uint16_t solved = guesses[i];
+
+		assert_int_equal(wire_icrc_solve_near(flow, pkt, len, &solved), 0);
+		assert_int_equal(solved, id);
+		solved = guesses[i];
+		assert_int_equal(wire_icrc_solve_near(&other, pkt, len, &solved), 0);
+		assert_int_equal(solved, id);
+	}
+	assert_int_not_equal(wire_icrc(&other, id, packet), wire_icrc(flow, id, packet));
+}
+
 static void twin_and_solver(void **state)
 {
 	uint8_t pkt[32 + 4096 + 8];
@@ -112,6 +133,7 @@ static void twin_and_solver(void **state)
 				 -EBADMSG);
 		assert_int_equal(wire_icrc_solve(&flow, pkt, bytes + 4, &solved), 0);
 		assert_int_equal(solved, id);
+		assert_solved_near(&flow, &packet, pkt, bytes + 4, id);
 		/* A router may set congestion bits of BTH; nothing else may change. */
 		pkt[4] ^= 0xc0;
 		assert_int_equal(wire_icrc_check(&flow, id, pkt, bytes + 4), 0);
@@ -143,6 +165,8 @@ static void solver_enumerated(void **state)
 			continue;
 		pkt[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		found += wire_icrc_solve(&flow, pkt, sizeof(pkt), &solved) == 0;
+		solved = 0xffff;
+		found += wire_icrc_solve_near(&flow, pkt, sizeof(pkt), &solved) == 0;
 		assert_int_equal(wire_icrc_check(&flow, 0xffff, pkt, sizeof(pkt)), -EBADMSG);
 		pkt[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
@@ -164,6 +188,9 @@ static void solver_v6_is_a_check(void **state)
 	wire_icrc_flow_v6(&flow, src6, dst6, 1, 2);
 	wire_icrc_seal(&flow, 0, &packet, pkt + sizeof(golden));
 	assert_int_equal(wire_icrc_solve(&flow, pkt, sizeof(pkt), &id), 0);
+	assert_int_equal(id, 0);
+	id = 9;
+	assert_int_equal(wire_icrc_solve_near(&flow, pkt, sizeof(pkt), &id), 0);
 	assert_int_equal(id, 0);
 	pkt[20] ^= 1;
 	assert_int_equal(wire_icrc_solve(&flow, pkt, sizeof(pkt), &id), -EBADMSG);

@@ -342,7 +342,7 @@ static bool arrive_ctrl(struct sim_fabric *f, struct sim_qp *qp, uint32_t channe
 {
 	struct deliver_ctrl ctrl;
 
-	if (deliver_ctrl(&f->worker, &qp->rx, channel, pkt, &ctrl))
+	if (deliver_ctrl(&f->worker, &qp->rx, channel, NULL, pkt, &ctrl))
 		return false;
 	if (f->ctrl.n >= f->attr.max_ctrl) {
 		deliver_count(&f->worker, SDR_CTR_rx_ctrl_dropped, 1);
@@ -360,7 +360,7 @@ static unsigned int arrive_data(struct sim_fabric *f, struct sim_qp *qp, uint32_
 				const struct deliver_pkt *pkt, unsigned int n)
 {
 	struct deliver_facts facts = {0};
-	unsigned int used = deliver_data(&f->worker, &qp->rx, channel, pkt, n, &facts);
+	unsigned int used = deliver_data(&f->worker, &qp->rx, channel, NULL, pkt, n, &facts);
 
 	if (facts.committed)
 		sim_pend(f, qp, SIM_PEND_READY);

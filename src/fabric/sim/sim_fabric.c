@@ -300,7 +300,7 @@ static int sim_bind(struct fabric_qp *qp, uint32_t message, const struct fabric_
 		    struct fabric_key *key)
 {
 	*key = (struct fabric_key){0};
-	return deliver_bind(&sim_qp_of(qp)->rx, message, b);
+	return deliver_bind(&sim_qp_of(qp)->rx, message, b, NULL);
 }
 
 static void sim_fence_begin(struct fabric_qp *qp, uint32_t message)

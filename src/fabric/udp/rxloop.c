@@ -195,7 +195,7 @@ static void rx_ctrl(struct udp_worker *w, struct udp_sock *s, struct udp_qp *qp,
 	struct deliver_ctrl ctrl;
 	uint32_t qkey;
 
-	if (deliver_ctrl(&w->dw, &qp->rx, known, pkt, &ctrl) < 0)
+	if (deliver_ctrl(&w->dw, &qp->rx, known, NULL, pkt, &ctrl) < 0)
 		return;
 	qkey = get_be32(pkt->bytes + WIRE_BTH_BYTES); /* deliver_ctrl checked the length */
 	if ((qkey & ~UINT32_C(0xff)) != UDP_QKEY || (qkey & 0xff) >= qp->channels) {
@@ -211,7 +211,7 @@ static unsigned int rx_data(struct udp_worker *w, struct udp_sock *s, struct udp
 {
 	uint32_t channel = udp_channel_of(s, qp, &about->from);
 	struct deliver_facts facts = {0};
-	unsigned int used = deliver_data(&w->dw, &qp->rx, channel, pkt, n, &facts);
+	unsigned int used = deliver_data(&w->dw, &qp->rx, channel, NULL, pkt, n, &facts);
 	uint32_t what = 0;
 
 	if (facts.committed > 0)

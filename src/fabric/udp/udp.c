@@ -166,7 +166,7 @@ static int fab_bind(struct fabric_qp *qp, uint32_t message, const struct fabric_
 		    struct fabric_key *key)
 {
 	*key = (struct fabric_key){0};
-	return deliver_bind(&udp_qp_of(qp)->rx, message, b);
+	return deliver_bind(&udp_qp_of(qp)->rx, message, b, NULL);
 }
 
 static void fab_fence_begin(struct fabric_qp *qp, uint32_t message)
