@@ -33,7 +33,10 @@ struct conformance_env {
 	void (*addr)(void *arg, struct sockaddr_storage *out);
 	/* Lets a little time pass, up to a millisecond; may return when something happened. */
 	void (*pass)(void *arg);
-	/* These bytes, BTH to trailer, arrive at f[1] as if from the wire, from anyone. */
+	/*
+	 * These bytes, BTH to trailer, arrive at f[1] as if from the wire, from anyone. NULL where
+	 * that cannot be done: the tests that need it are skipped, the wire is the device's matter.
+	 */
 	void (*inject)(void *arg, const void *bytes, size_t len);
 	/* Closes both devices. */
 	void (*close)(void *arg);
