@@ -56,16 +56,19 @@ write_bw() { # NAME ADDR_A ADDR_B SIZE ITERS
 
 SIZE=65536 ITERS=40
 
-carried() { # NAME ADDR_A ADDR_B: the link sees all of the bytes
-	local sent got bytes=$((SIZE * ITERS))
+carried() { # NAME ADDR_A ADDR_B: the link sees all of the bytes, and so does the other device
+	local sent got came bytes=$((SIZE * ITERS))
 	sent=$(counter rdma0 tx_bytes)
 	got=$(counter rdma1 rx_bytes)
+	came=$(rxe_counter "$SDR_VM_DEV_B" rcvd_pkts)
 	write_bw "$@" $SIZE $ITERS || die "$1: ib_write_bw failed"
 	sent=$(($(counter rdma0 tx_bytes) - sent))
 	got=$(($(counter rdma1 rx_bytes) - got))
-	[ $sent -ge $bytes ] && [ $got -ge $bytes ] ||
-		die "$1: of $bytes bytes, rdma0 sent $sent and rdma1 received $got"
-	echo "$1: $bytes bytes written, $sent on the link"
+	came=$(($(rxe_counter "$SDR_VM_DEV_B" rcvd_pkts) - came))
+	[ $sent -ge $bytes ] && [ $got -ge $bytes ] && [ $came -ge $((bytes / 4096)) ] ||
+		die "$1: of $bytes bytes, rdma0 sent $sent and rdma1 received $got;" \
+			"$SDR_VM_DEV_B received $came packets"
+	echo "$1: $bytes bytes written, $sent on the link, $came packets received"
 }
 
 lossy() { # NAME ADDR_A ADDR_B: what netem takes is not there, and UC goes on without
