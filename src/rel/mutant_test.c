@@ -38,18 +38,25 @@ static uint64_t complaints(const char *fault)
 		c.path[0].loss = 0.02;
 	} else if (strcmp(fault, "reorder") == 0) {
 		c.path[0].jitter_ns = RTT / 17;
+	} else if (strcmp(fault, "karn") == 0) {
+		/* Tails are lost, and nothing newer was delivered when they are sent again. */
+		c.path[0].loss = 0.3;
+		c.min_pkts = c.max_pkts = 3;
+		c.messages = 200;
+		c.granted = 1;
+		c.by_packet = true;
 	} else {
 		c.scheme = "sr";
 		c.ack_out_from_ns = 30 * MS;
 		c.ack_out_until_ns = 2000 * MS;
 	}
 	pair_run(&c, &r);
-	return r.too_soon + r.spurious;
+	return r.too_soon + r.spurious + r.wrong_dates;
 }
 
 int main(int argc, char **argv)
 {
-	static const char *const faults[] = {"recency", "reorder", "silence"};
+	static const char *const faults[] = {"recency", "reorder", "silence", "karn"};
 	const char *planted = argc > 1 ? argv[1] : "";
 	int bad = 0;
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {

@@ -21,7 +21,9 @@ struct event {
 	struct heap_node node;
 	enum kind kind;
 	uint32_t message, first, channel, psn;
-	uint64_t bits; /* of the train, packets that arrive */
+	uint64_t bits;			    /* of the train, packets that arrive */
+	uint64_t sent_ns;		    /* it left */
+	uint64_t took_ns[REL_MAX_CHANNELS]; /* ACK: the newest packet of each channel, one way */
 	int len;
 	uint8_t body[];
 };
@@ -38,9 +40,10 @@ struct pair_msg {
 
 struct facts {
 	uint64_t received, duplicates;
-	uint32_t newest;
+	uint32_t newest; /* PSN */
+	uint32_t message, packet;
 	bool valid;
-	uint64_t arrived_ns;
+	uint64_t arrived_ns, sent_ns;
 };
 
 struct pair {
@@ -146,6 +149,7 @@ static void transmit(struct pair *p, const struct rel_range *r)
 		e->channel = channel;
 		e->psn = p->psn[channel];
 		e->bits = bits;
+		e->sent_ns = p->now;
 	}
 	if (rel_tx_stalled(&p->tx))
 		p->out->blackout_sent += r->count;
@@ -217,9 +221,13 @@ static void data_arrives(struct pair *p, struct event *e)
 	f->duplicates += n - nfresh;
 	uint32_t last = 63 - (uint32_t)__builtin_clzll(e->bits) - e->first % 64;
 	uint32_t psn = (e->psn + last) & 0xffffff;
-	if (!f->valid || seq24_before(f->newest, psn)) {
+	/* What a NIC calls the newest is what it saw last. */
+	if (!f->valid || p->c->by_packet || seq24_before(f->newest, psn)) {
 		f->newest = psn;
+		f->message = e->message;
+		f->packet = e->first + last;
 		f->arrived_ns = p->now;
+		f->sent_ns = e->sent_ns;
 		f->valid = true;
 	}
 	p->total_arrived += n;
@@ -252,8 +260,11 @@ static void ack_leaves(struct pair *p)
 		const struct facts *f = &p->facts[i];
 		facts[i] = (struct rel_channel_fact){
 			.id = (uint8_t)i,
-			.psn_valid = f->valid,
-			.newest_psn = f->newest,
+			.psn_valid = f->valid && !c->by_packet,
+			.newest_psn = c->by_packet ? 0 : f->newest,
+			.packet_valid = f->valid && c->by_packet,
+			.newest_message = f->message,
+			.newest_packet = f->packet,
 			.age_ns = p->now - f->arrived_ns,
 			.received = f->received,
 			.duplicates = f->duplicates,
@@ -275,6 +286,9 @@ static void ack_leaves(struct pair *p)
 		struct event *e = event_new(p, ACK, p->now + c->ack_delay_ns + jitter, (size_t)len);
 		e->len = len;
 		memcpy(e->body, buf, (size_t)len);
+		e->sent_ns = p->now;
+		for (uint32_t k = 0; k < c->channels; k++)
+			e->took_ns[k] = p->facts[k].arrived_ns - p->facts[k].sent_ns;
 	}
 }
 
@@ -298,9 +312,11 @@ static void ack_arrives(struct pair *p, struct event *e)
 		garbage(p);
 	FAIL_IF(p, rel_tx_ack(&p->tx, e->body, (size_t)e->len, p->now, &result) < 0);
 	for (uint32_t i = 0; i < p->c->channels; i++) {
-		FAIL_IF(p, result.ch[i].rtt_sample_ns &&
-				   result.ch[i].rtt_sample_ns <
-					   p->c->path[i].delay_ns + p->c->ack_delay_ns);
+		uint64_t sample = result.ch[i].rtt_sample_ns;
+		FAIL_IF(p, sample && sample < p->c->path[i].delay_ns + p->c->ack_delay_ns);
+		/* Exactly the newest packet's: neither another packet's nor another sending's. */
+		p->out->wrong_dates += sample && sample != p->now - e->sent_ns + e->took_ns[i];
+		p->out->samples += sample != 0;
 		p->out->reorder_ns = u64_max(p->out->reorder_ns, rel_tx_reorder_ns(&p->tx, i));
 	}
 	rel_tx_close_below(&p->tx, result.write_below);

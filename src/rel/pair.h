@@ -33,6 +33,7 @@ struct pair_config {
 	uint32_t min_pkts, max_pkts; /* of a message */
 	uint32_t granted;	     /* messages open ahead */
 	bool unknown_end;	     /* the receive is larger than the message */
+	bool by_packet;		     /* a NIC receives: facts name packets, not PSNs */
 	/* Faults in time: ACKs lost, data lost, sender's process stopped. */
 	uint64_t ack_out_from_ns, ack_out_until_ns;
 	uint64_t data_out_from_ns, data_out_until_ns;
@@ -55,6 +56,8 @@ struct pair_result {
 	struct rel_tx_stats tx;
 	struct rel_rx_stats rx;
 	uint64_t reorder_ns;
+	uint64_t samples;     /* round trips */
+	uint64_t wrong_dates; /* of them, not those of the newest packet's one transmission */
 };
 
 void pair_run(const struct pair_config *config, struct pair_result *out);

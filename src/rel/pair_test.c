@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sender and receiver over random channels: liveness, economy, completion times. */
+/*
+ * Sender and receiver over random channels: liveness, economy, completion times. All of it
+ * twice: with a receiver that sees PSNs, and with one that only knows which packets came.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +19,8 @@
 #define SEC UINT64_C(1000000000)
 #define RTT (20 * MS)
 
+static bool by_packet;
+
 static struct pair_config plain(const char *scheme)
 {
 	return (struct pair_config){
@@ -31,6 +36,7 @@ static struct pair_config plain(const char *scheme)
 		.min_pkts = 1000,
 		.max_pkts = 1000,
 		.granted = 512,
+		.by_packet = by_packet,
 		.check_every = 1,
 		.limit_ns = 1000 * SEC,
 	};
@@ -102,8 +108,86 @@ static void everything_ends(void **state)
 		struct pair_result r;
 		random_config(&c, seed);
 		pair_run(&c, &r);
-		if (r.too_soon)
-			fail_msg("seed %llu: resent within an RTT", (unsigned long long)seed);
+		if (r.too_soon || r.wrong_dates)
+			fail_msg("seed %llu: %llu packets resent within an RTT, %llu wrong dates",
+				 (unsigned long long)seed, (unsigned long long)r.too_soon,
+				 (unsigned long long)r.wrong_dates);
+	}
+}
+
+/* What a receiver without PSNs costs: time and needless resends, next to one with them. */
+static void against_psns(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		struct pair_path path;
+		uint32_t channels, messages, pkts, max_train;
+		uint64_t window_pkts;
+		uint32_t most_percent; /* of the time with PSNs */
+		uint32_t spurious;     /* per 1,000 packets, more than with PSNs */
+	} run[] = {
+		{"1 %", {.loss = 0.01}, 1, 100, 1000, 64, 2000, 110, 0},
+		{"10 %", {.loss = 0.1}, 1, 100, 1000, 64, 2000, 120, 0},
+		{"30 %", {.loss = 0.3}, 2, 50, 1000, 64, 2000, 130, 0},
+		{"small messages, 10 %", {.loss = 0.1}, 2, 2000, 1, 64, 200, 130, 0},
+		{"one long message, 10 %", {.loss = 0.1}, 4, 1, 100000, 64, 5000, 110, 0},
+		{"reordered", {.jitter_ns = RTT / 2}, 1, 100, 1000, 8, 2000, 130, 5},
+		{"reordered, 10 %",
+		 {.jitter_ns = RTT / 2, .loss = 0.1},
+		 2,
+		 100,
+		 1000,
+		 8,
+		 2000,
+		 130,
+		 5},
+	};
+	for (size_t i = 0; i < SDR_ARRAY_LEN(run); i++) {
+		uint64_t done[2] = {0}, spurious[2] = {0}, resent[2] = {0}, lost[2] = {0};
+		uint64_t timeouts[2] = {0}, samples[2] = {0}, probes[2] = {0};
+		for (uint64_t seed = 1; seed <= 5; seed++) {
+			for (uint32_t named = 0; named < 2; named++) {
+				struct pair_config c = plain(REL_SCHEME_DEFAULT);
+				struct pair_result r;
+				c.seed = seed;
+				c.by_packet = named;
+				c.channels = run[i].channels;
+				for (uint32_t k = 0; k < c.channels; k++) {
+					c.path[k] = run[i].path;
+					c.path[k].delay_ns = RTT / 2;
+				}
+				c.gap_ns = 5 * US;
+				c.messages = run[i].messages;
+				c.min_pkts = c.max_pkts = run[i].pkts;
+				c.max_train = run[i].max_train;
+				c.window_pkts = run[i].window_pkts;
+				c.granted = 64;
+				c.check_every = 1000;
+				pair_run(&c, &r);
+				assert_int_equal(r.wrong_dates, 0);
+				assert_int_equal(r.too_soon, 0);
+				done[named] += r.done_ns;
+				spurious[named] += r.spurious;
+				resent[named] += r.tx.resent_pkts;
+				lost[named] += r.true_lost;
+				timeouts[named] += r.tx.timeout_pkts;
+				probes[named] += r.tx.probes;
+				samples[named] += r.samples;
+			}
+		}
+		for (uint32_t named = 0; named < 2 && getenv("REL_REPORT"); named++)
+			printf("%s, %s: %.1f ms, lost %llu, resent %llu (needless %llu, by timer "
+			       "%llu, probes %llu), %llu samples\n",
+			       run[i].name, named ? "packets" : "PSNs", (double)done[named] / 5e6,
+			       (unsigned long long)lost[named], (unsigned long long)resent[named],
+			       (unsigned long long)spurious[named],
+			       (unsigned long long)timeouts[named],
+			       (unsigned long long)probes[named],
+			       (unsigned long long)samples[named]);
+		uint64_t pkts = 5 * (uint64_t)run[i].messages * run[i].pkts;
+		assert_true(done[1] <= done[0] * run[i].most_percent / 100);
+		assert_true(spurious[1] <= spurious[0] + pkts * run[i].spurious / 1000);
 	}
 }
 
@@ -357,15 +441,42 @@ static void wire_wrap(void **state)
 	}
 }
 
+static int see_psns(void **state)
+{
+	(void)state;
+	by_packet = false;
+	return 0;
+}
+
+static int see_packets(void **state)
+{
+	(void)state;
+	by_packet = true;
+	return 0;
+}
+
+#define TWICE(test)                                                    \
+	{#test, test, see_psns, NULL, NULL},                           \
+	{                                                              \
+#test ", packets named", test, see_packets, NULL, NULL \
+	}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_loss_no_resend), cmocka_unit_test(one_loss_times),
-		cmocka_unit_test(repeated_loss),     cmocka_unit_test(only_the_lost),
-		cmocka_unit_test(unequal_paths),     cmocka_unit_test(reordering),
-		cmocka_unit_test(ack_blackout),	     cmocka_unit_test(data_blackout),
-		cmocka_unit_test(paused_process),    cmocka_unit_test(dead_path),
-		cmocka_unit_test(wire_wrap),	     cmocka_unit_test(everything_ends),
+		cmocka_unit_test(against_psns),
+		TWICE(no_loss_no_resend),
+		TWICE(one_loss_times),
+		TWICE(repeated_loss),
+		TWICE(only_the_lost),
+		TWICE(unequal_paths),
+		TWICE(reordering),
+		TWICE(ack_blackout),
+		TWICE(data_blackout),
+		TWICE(paused_process),
+		TWICE(dead_path),
+		TWICE(wire_wrap),
+		TWICE(everything_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

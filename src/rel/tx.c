@@ -296,6 +296,7 @@ int rel_tx_sent_untracked(struct rel_tx *tx, uint32_t count, uint32_t channel, u
 	train->extra = (uint8_t)count;
 	ch->extra += count;
 	count_sent(tx, ch, train, count);
+	rel_train_top(ch, train, false);
 	return 0;
 }
 
@@ -309,8 +310,11 @@ void rel_tx_sent(struct rel_tx *tx, const struct rel_range *sent, uint32_t chann
 	train->message = sent->message;
 	train->first = sent->first;
 	count_sent(tx, ch, train, sent->count);
-	if (sent->resend)
+	rel_train_top(ch, train, sent->resend);
+	if (sent->resend) {
 		tx->stats.resent_pkts += sent->count;
+		rel_note_again(tx, sent);
+	}
 	if (sent->probe)
 		tx->stats.probes++;
 	else

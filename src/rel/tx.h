@@ -27,6 +27,13 @@
  * (up to the RTT) to what a wrongly declared loss shows, and decays by an eighth each 16
  * RTTs.
  *
+ * A receiver that sees no PSN names the packet that arrived last, by message and index. It
+ * dates its channel like a PSN if it was sent once; if it was sent again, and its last
+ * transmission can be the one that arrived, it still proves losses but gives no sample. Else
+ * it dates nothing; then an ACK that is not older than those before it proves by the newest
+ * date known, for what had been delivered then has been delivered now. Losses of what was
+ * sent after that are found by the timer and by probes, as everywhere.
+ *
  * No ACK for an RTO: *stalled*. Nothing is declared lost and nothing is offered; one
  * probe at a time goes out with backoff to 1 s; the first ACK ends it. A timer call that
  * comes an RTT late restarts the loss timers: a paused process does not blame the path.
@@ -35,7 +42,8 @@
  * transmission, plus Go-Back-N's repeats of packets that are already acknowledged until
  * the channel delivered a later one. It is 0 when no message is open.
  *
- * Cost: O(1) words per packet sent or acknowledged. Memory: pages of REL_PAGE_PKTS
+ * Cost: O(1) words per packet sent or acknowledged, and a search in each channel's log per
+ * run of packets sent again. Memory: pages of REL_PAGE_PKTS
  * packets, allocated at first transmission and freed once all are acknowledged; a hash
  * entry for each resent packet; a log entry for each train in flight.
  */
@@ -67,7 +75,7 @@ struct rel_range {
 
 /* What an ACK (or a timer) brought, for one channel. Counts are since the last report. */
 struct rel_channel_result {
-	bool fresh;		 /* this ACK has a newer newest PSN of this channel */
+	bool fresh;		 /* this ACK tells of newer packets on this channel */
 	uint64_t delivered_pkts; /* arrived at the receiver, duplicates too */
 	uint64_t acked_pkts;	 /* newly acknowledged, last sent on this channel */
 	uint64_t lost_pkts;	 /* newly declared lost */
@@ -136,7 +144,7 @@ struct rel_ring {
  * One channel's send log. Invariants: (1) trains lie in PSN and time order; (2) those at
  * or below newest_psn are at positions below newest_pos; (3) inflight counts outstanding
  * packets last sent here, extra the repeats of acknowledged ones; (4) trains below
- * expired_pos have no extra and nothing outstanding.
+ * expired_pos have no extra and nothing outstanding; (5) the trains' tops never fall.
  */
 struct rel_channel {
 	struct rel_ring log; /* of struct rel_train */
@@ -155,8 +163,9 @@ struct rel_channel {
 	uint64_t delivered, delivered_ns;	       /* received + duplicates, and when */
 	uint64_t first_sent_ns; /* BBR: start of the interval that a rate sample covers */
 	uint64_t app_limited_until;
-	uint64_t doubt;	     /* losses declared here that a duplicate may prove wrong */
-	uint64_t reorder_ns; /* widened reorder window; 0: the base value */
+	uint32_t top_message, top; /* first transmissions end below this packet; 0: none yet */
+	uint64_t doubt;		   /* losses declared here that a duplicate may prove wrong */
+	uint64_t reorder_ns;	   /* widened reorder window; 0: the base value */
 	uint64_t reorder_since_ns;
 };
 

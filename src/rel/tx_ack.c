@@ -12,8 +12,11 @@
 /* What one ACK proves, per channel. */
 struct ack_view {
 	uint64_t now_ns;
-	/* When the newest packet was sent that the channel had delivered; 0: not told. */
+	/* When the newest packet was sent that the channel had delivered; 0: not told. By
+	 * packets, not PSNs: a packet that it had delivered, not always the newest ... */
 	uint64_t newest_sent_ns[REL_MAX_CHANNELS];
+	/* ... and nothing sent after this by more than the reorder window; 0: not known. */
+	uint64_t none_after_ns[REL_MAX_CHANNELS];
 	/* A hole last sent at or before this is lost; 0: no proof. */
 	uint64_t lost_before_ns[REL_MAX_CHANNELS];
 	uint64_t overdue_ns[REL_MAX_CHANNELS]; /* the same, but for the reorder window */
@@ -52,9 +55,15 @@ static void rate_sample(struct rel_channel *ch, const struct rel_train *train,
 	out->app_limited = train->app_limited;
 }
 
-/* The channel delivered a newer packet than ever before. */
-static void newest_advance(struct rel_tx *tx, struct rel_channel *ch, uint64_t psn, uint32_t age_ns,
-			   uint64_t now_ns, struct rel_channel_result *out)
+static uint64_t arrival_ns(const struct wire_ack_channel *fact, const struct ack_view *view)
+{
+	return fact->age_ns == UINT32_MAX ? 0 : u64_sub_floor(view->now_ns, fact->age_ns);
+}
+
+/* The channel delivered a newer packet than ever before; once: surely this transmission. */
+static void newest_advance(struct rel_tx *tx, struct rel_channel *ch, uint64_t psn,
+			   uint64_t arrived_ns, bool once, uint64_t now_ns,
+			   struct rel_channel_result *out)
 {
 	uint64_t pos = ch->newest_pos > ch->log.head ? ch->newest_pos : ch->log.head;
 	const struct rel_train *train = NULL;
@@ -71,9 +80,9 @@ static void newest_advance(struct rel_tx *tx, struct rel_channel *ch, uint64_t p
 	if (!train)
 		return;
 	ch->newest_sent_ns = train->sent_ns;
-	uint64_t arrived_ns = age_ns == UINT32_MAX ? 0 : u64_sub_floor(now_ns, age_ns);
-	if (arrived_ns > ch->delivered_ns)
-		ch->delivered_ns = arrived_ns;
+	ch->delivered_ns = u64_max(ch->delivered_ns, arrived_ns);
+	if (!once)
+		return;
 	rate_sample(ch, train, out);
 	if (psn >= train->psn + train->n || arrived_ns <= train->sent_ns)
 		return;
@@ -127,6 +136,62 @@ static void note_duplicates(const struct rel_tx *tx, struct rel_channel *ch, uin
 		view->overtaken_ns[ch - tx->ch] = 2 * rel_reorder_window_ns(tx, ch);
 }
 
+/* When the packet of that PSN was sent; 0: we don't know. */
+static uint64_t date_by_psn(struct rel_tx *tx, struct rel_channel *ch,
+			    const struct wire_ack_channel *fact, struct ack_view *view)
+{
+	struct rel_channel_result *out = &view->out->ch[fact->id];
+	uint64_t back = (ch->end_psn - 1 - fact->newest_psn) & 0xffffff;
+	if (!ch->sent_any || back >= ch->end_psn - ch->start_psn) {
+		tx->stats.lies++;
+		return 0;
+	}
+	uint64_t psn = ch->end_psn - 1 - back;
+	if (!ch->newest_valid || psn > ch->newest_psn)
+		newest_advance(tx, ch, psn, arrival_ns(fact, view), true, view->now_ns, out);
+	out->newest_sent_ns = ch->newest_sent_ns;
+	if (psn == ch->newest_psn)
+		return ch->newest_sent_ns;
+	uint64_t pos = log_after(ch, psn);
+	return pos > ch->log.head ? rel_train_at(ch, pos - 1)->sent_ns : 0;
+}
+
+/*
+ * The same where the packet is named by {message, index}; it is the one that arrived last.
+ * current: no ACK that we had is newer than this one, so that the newest packet known had
+ * been delivered by then too, before the one that arrived last.
+ */
+static uint64_t date_by_packet(struct rel_tx *tx, struct rel_channel *ch,
+			       const struct wire_ack_channel *fact, bool current,
+			       struct ack_view *view)
+{
+	struct rel_channel_result *out = &view->out->ch[fact->id];
+	uint32_t message = fact->newest_message, packet = fact->newest_packet;
+	uint64_t arrived_ns = arrival_ns(fact, view), sent_ns = 0;
+	if (rel_name_is_lie(tx, message, packet)) {
+		tx->stats.lies++;
+		return 0;
+	}
+	const struct rel_train *train = rel_named_once(ch, message, packet);
+	bool once = train != NULL;
+	if (!once)
+		train = rel_named_last(tx, ch, message, packet, arrived_ns);
+	if (out->delivered_pkts) {
+		out->fresh = true;
+		ch->delivered_ns = u64_max(ch->delivered_ns, arrived_ns);
+	}
+	if (train) {
+		uint64_t psn = train->psn + (packet - train->first);
+		sent_ns = train->sent_ns;
+		if (!ch->newest_valid || psn > ch->newest_psn)
+			newest_advance(tx, ch, psn, arrived_ns, once, view->now_ns, out);
+		view->none_after_ns[fact->id] =
+			u64_max(sent_ns, ch->newest_sent_ns) + rel_reorder_window_ns(tx, ch);
+	}
+	out->newest_sent_ns = ch->newest_sent_ns;
+	return current ? u64_max(sent_ns, ch->newest_sent_ns) : sent_ns;
+}
+
 static void channel_fact(struct rel_tx *tx, const struct wire_ack_channel *fact,
 			 struct ack_view *view)
 {
@@ -136,6 +201,7 @@ static void channel_fact(struct rel_tx *tx, const struct wire_ack_channel *fact,
 		tx->stats.lies++;
 		return;
 	}
+	bool current = fact->received >= ch->received && fact->duplicates >= ch->duplicates;
 	uint64_t fresh = merge(&ch->received, fact->received);
 	uint64_t duplicates = merge(&ch->duplicates, fact->duplicates);
 	out->delivered_pkts += fresh + duplicates;
@@ -144,29 +210,17 @@ static void channel_fact(struct rel_tx *tx, const struct wire_ack_channel *fact,
 	ch->delivered += fresh + duplicates;
 	out->total_delivered_pkts = ch->delivered;
 	note_duplicates(tx, ch, duplicates, view);
-	if (!(fact->flags & WIRE_ACK_PSN_VALID))
-		return;
-	uint64_t back = (ch->end_psn - 1 - fact->newest_psn) & 0xffffff;
-	if (!ch->sent_any || back >= ch->end_psn - ch->start_psn) {
-		tx->stats.lies++;
-		return;
-	}
-	uint64_t psn = ch->end_psn - 1 - back;
 	uint64_t sent_ns = 0;
-	if (!ch->newest_valid || psn > ch->newest_psn)
-		newest_advance(tx, ch, psn, fact->age_ns, view->now_ns, out);
-	if (psn == ch->newest_psn) {
-		sent_ns = ch->newest_sent_ns;
-	} else {
-		uint64_t pos = log_after(ch, psn);
-		if (pos > ch->log.head)
-			sent_ns = rel_train_at(ch, pos - 1)->sent_ns;
-	}
-	out->newest_sent_ns = ch->newest_sent_ns;
+	if (fact->flags & WIRE_ACK_PSN_VALID)
+		sent_ns = date_by_psn(tx, ch, fact, view);
+	else if (fact->flags & WIRE_ACK_PACKET_VALID)
+		sent_ns = date_by_packet(tx, ch, fact, current, view);
 	if (sent_ns > view->newest_sent_ns[fact->id]) {
 		view->newest_sent_ns[fact->id] = sent_ns;
 		view->overdue_ns[fact->id] = sent_ns + fact->age_ns;
 	}
+	if (fact->flags & WIRE_ACK_PSN_VALID)
+		view->none_after_ns[fact->id] = view->newest_sent_ns[fact->id];
 }
 
 /*
@@ -194,7 +248,7 @@ static void judge_resend(const struct rel_tx *tx, const struct rel_last *last,
 {
 	if (last->lost_on == REL_NO_CHANNEL)
 		return;
-	uint64_t newest = view->newest_sent_ns[last->channel];
+	uint64_t newest = view->none_after_ns[last->channel];
 	uint64_t smoothed = rel_channel_rtt(tx, &tx->ch[last->channel])->smoothed_ns;
 	/* The margin: words are read a little after the channel's facts. */
 	uint64_t margin = u64_max(REL_REORDER_MIN_NS, smoothed / 16);

@@ -55,6 +55,7 @@ static void check_channel(const struct rel_tx *tx, const struct rel_channel *ch,
 			  const struct tally *t)
 {
 	uint64_t extra = 0, live = 0, psn = 0, time = 0;
+	const struct rel_train *before = NULL;
 	for (uint64_t pos = ch->log.head; pos < ch->log.tail; pos++) {
 		const struct rel_train *train = rel_train_at(ch, pos);
 		struct rel_word w;
@@ -62,6 +63,14 @@ static void check_channel(const struct rel_tx *tx, const struct rel_channel *ch,
 		psn = train->psn + train->n;
 		time = train->sent_ns;
 		extra += train->extra;
+		if (before && before->top)
+			SDR_ASSERT(!seq32_before(train->top_message, before->top_message) &&
+				   (train->top_message != before->top_message ||
+				    train->top >= before->top));
+		if (!train->resend && !train->untracked)
+			SDR_ASSERT(train->top_message == train->message &&
+				   train->top == train->first + train->n);
+		before = train;
 		SDR_ASSERT(!ch->newest_valid ||
 			   (pos < ch->newest_pos) == (train->psn <= ch->newest_psn));
 		live += (uint64_t)__builtin_popcountll(rel_train_live(tx, ch, train, &w));

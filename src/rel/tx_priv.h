@@ -58,6 +58,11 @@ struct rel_train {
 	uint8_t extra; /* of them, untracked or acknowledged before they were sent (gbn) */
 	bool app_limited;
 	bool untracked; /* message and first mean nothing */
+	bool resend;	/* not the first transmission of these packets */
+	uint64_t again; /* bit i: packet first + i was sent again since */
+	/* The channel's first transmissions, this train's too, end below this packet; top 0: it
+	 * had none. See tx_name.c. */
+	uint32_t top_message, top;
 };
 
 /* A last transmission that no unit record describes. */
@@ -130,6 +135,24 @@ void rel_detach(struct rel_tx *tx, const struct rel_word *w, uint64_t bits);
  */
 void rel_attach(struct rel_tx *tx, const struct rel_word *w, uint64_t span, uint32_t channel,
 		uint64_t now_ns, const struct rel_last was[REL_UNIT]);
+
+/* tx_name.c */
+/* Keeps the channel's top in a train that was just sent. */
+void rel_train_top(struct rel_channel *ch, struct rel_train *train, bool resend);
+/* These packets are being sent again: their names are ambiguous from now on. */
+void rel_note_again(struct rel_tx *tx, const struct rel_range *sent);
+/* The train that sent this packet on this channel, if it was sent once only; else NULL. */
+const struct rel_train *rel_named_once(const struct rel_channel *ch, uint32_t message,
+				       uint32_t packet);
+/*
+ * The train of its last transmission, if that was on this channel and at least the smallest
+ * round trip before an arrival that we heard of: an earlier one would have taken even longer
+ * (as RFC 8985 argues). Good for proofs of loss, not for samples.
+ */
+const struct rel_train *rel_named_last(const struct rel_tx *tx, const struct rel_channel *ch,
+				       uint32_t message, uint32_t packet, uint64_t arrived_ns);
+/* We never sent such a packet. */
+bool rel_name_is_lie(const struct rel_tx *tx, uint32_t message, uint32_t packet);
 
 /* tx.c */
 uint64_t rel_reorder_window_ns(const struct rel_tx *tx, const struct rel_channel *ch);

@@ -180,6 +180,117 @@ static void bad_bodies_change_nothing(void **state)
 	rel_tx_fini(&tx);
 }
 
+/* What rel_tx_ack() makes of one fact that names a packet, and of a window. */
+static struct rel_ack_result name(struct rel_tx *tx, uint32_t channel, uint32_t message,
+				  uint32_t packet, uint32_t received, uint32_t window,
+				  uint64_t bits, uint64_t now)
+{
+	struct wire_ack_channel fact = {.id = (uint8_t)channel,
+					.flags = WIRE_ACK_PACKET_VALID,
+					.newest_message = message,
+					.newest_packet = packet,
+					.received = received};
+	struct rel_ack_result out;
+	uint8_t buf[300];
+	int len = ack_body(buf, sizeof(buf), message, window, &bits, &fact);
+	assert_int_equal(rel_tx_ack(tx, buf, (size_t)len, now, &out), 0);
+	rel_tx_check(tx);
+	return out;
+}
+
+static void send_next(struct rel_tx *tx, uint32_t most, uint32_t channel, uint32_t psn,
+		      uint64_t now)
+{
+	struct rel_range r;
+	assert_int_equal(rel_tx_next(tx, now, most, &r), 1);
+	rel_tx_sent(tx, &r, channel, psn, now);
+}
+
+static void names_of_packets(void **state)
+{
+	(void)state;
+	struct rel_tx tx;
+	tx_new(&tx, "sr-nack", 2);
+	assert_int_equal(rel_tx_open(&tx, 7, 10), 0);
+	assert_int_equal(rel_tx_open(&tx, 8, 1), 0);
+	assert_int_equal(rel_tx_open(&tx, 9, 5), 0);
+	send_next(&tx, 4, 0, 100, 10 * MS);  /* 7: 0 .. 3 */
+	send_next(&tx, 2, 1, 50, 11 * MS);   /* 7: 4, 5 */
+	send_next(&tx, 64, 0, 104, 12 * MS); /* 7: 6 .. 9 */
+	send_next(&tx, 64, 1, 52, 13 * MS);  /* 8: 0 */
+	/* Not sent yet, nobody's, not so long, of a message to come. */
+	(void)name(&tx, 0, 9, 0, 0, 0, 0, 14 * MS);
+	(void)name(&tx, 0, 10, 0, 0, 0, 0, 14 * MS);
+	(void)name(&tx, 0, 7, UINT32_MAX, 0, 0, 0, 14 * MS);
+	assert_int_equal(tx.stats.lies, 3);
+	/* Sent on the other channel, or of a message before our time: no date, no lie. */
+	struct rel_ack_result r = name(&tx, 0, 7, 5, 1, 0, 0, 14 * MS);
+	assert_int_equal(r.ch[0].rtt_sample_ns, 0);
+	assert_int_equal(r.ch[0].newest_sent_ns, 0);
+	assert_int_equal(r.ch[0].delivered_pkts, 1);
+	r = name(&tx, 0, 3, 5, 1, 0, 0, 14 * MS);
+	assert_int_equal(r.ch[0].newest_sent_ns, 0);
+	assert_int_equal(tx.stats.lies, 3);
+	/* Of the first train, then an older one of the same. */
+	r = name(&tx, 0, 7, 2, 3, 0, 0, 20 * MS);
+	assert_int_equal(r.ch[0].rtt_sample_ns, 10 * MS);
+	r = name(&tx, 0, 7, 1, 3, 0, 0, 21 * MS);
+	assert_int_equal(r.ch[0].rtt_sample_ns, 0);
+	assert_int_equal(r.ch[0].newest_sent_ns, 10 * MS);
+	/* A closed message is named as well as an open one. */
+	rel_tx_close(&tx, 8);
+	r = name(&tx, 1, 8, 0, 1, 0, 0, 24 * MS);
+	assert_int_equal(r.ch[1].rtt_sample_ns, 11 * MS);
+	/* Behind it, in the middle of a message: two holes are proven by it. */
+	r = name(&tx, 1, 8, 0, 1, 0, 0, 25 * MS);
+	assert_int_equal(r.lost_pkts, 0);
+	r = name(&tx, 1, 7, 5, 1, 10, 0x3cf, 26 * MS);
+	assert_int_equal(r.lost_pkts, 2);
+	/* Sent again on channel 0: nothing that names it dates anything on 1, nor ... */
+	send_next(&tx, 64, 0, 108, 27 * MS);
+	r = name(&tx, 1, 7, 4, 2, 0, 0, 40 * MS);
+	assert_int_equal(r.ch[1].rtt_sample_ns, 0);
+	assert_int_equal(r.ch[1].newest_sent_ns, 13 * MS);
+	/* ... on 0 before it can have been the resend; and never a sample. */
+	r = name(&tx, 0, 7, 4, 4, 0, 0, 28 * MS);
+	assert_int_equal(r.ch[0].newest_sent_ns, 10 * MS);
+	r = name(&tx, 0, 7, 4, 5, 0, 0, 40 * MS);
+	assert_int_equal(r.ch[0].newest_sent_ns, 27 * MS);
+	assert_int_equal(r.ch[0].rtt_sample_ns, 0);
+	assert_true(r.ch[0].fresh);
+	for (uint32_t m = 7; m < 10; m++)
+		rel_tx_close(&tx, m);
+	assert_int_equal(rel_tx_inflight_all(&tx), 0);
+	rel_tx_check(&tx);
+	rel_tx_fini(&tx);
+}
+
+/* All that arrives was sent twice: the date known before goes on proving losses. */
+static void proof_without_a_name(void **state)
+{
+	(void)state;
+	struct rel_tx tx;
+	tx_new(&tx, "sr-nack", 1);
+	assert_int_equal(rel_tx_open(&tx, 0, 4), 0);
+	send_next(&tx, 1, 0, 0, 10 * MS);
+	send_next(&tx, 1, 0, 1, 11 * MS);
+	send_next(&tx, 1, 0, 2, 12 * MS);
+	send_next(&tx, 1, 0, 3, 13 * MS);
+	/* 2 came; the ACK tells of a hole at 0 only. */
+	struct rel_ack_result r = name(&tx, 0, 0, 2, 1, 1, 0, 22 * MS);
+	assert_int_equal(r.lost_pkts, 1);
+	send_next(&tx, 1, 0, 4, 23 * MS);
+	/* 0 came as well, which was sent twice. An old ACK proves nothing ... */
+	r = name(&tx, 0, 0, 0, 0, 4, 5, 24 * MS);
+	assert_int_equal(r.lost_pkts, 0);
+	r = name(&tx, 0, 0, 0, 2, 4, 5, 24 * MS);
+	assert_int_equal(r.ch[0].rtt_sample_ns, 0);
+	assert_int_equal(r.lost_pkts, 1); /* ... this one that 1 is lost, but not 3 */
+	assert_int_equal(tx.lost_now, 1);
+	rel_tx_close(&tx, 0);
+	rel_tx_fini(&tx);
+}
+
 /* An allocator that fails after so many, and knows what is out. */
 struct failing {
 	int left, out;
@@ -266,6 +377,8 @@ struct twin {
 	uint32_t npkts[T_MSGS];
 	bool open[T_MSGS];
 	uint64_t psn_sent_ns[T_CHANNELS][T_TRAINS]; /* by PSN */
+	uint64_t on_ns[T_CHANNELS][T_MSGS][T_PKTS]; /* last sent on that channel */
+	uint64_t named_ns[T_CHANNELS];		    /* newest of the packets that facts named */
 	uint32_t psn[T_CHANNELS];
 	uint64_t acked;
 };
@@ -281,13 +394,24 @@ static void twin_sent(struct twin *t, const struct rel_range *r, uint32_t c, uin
 		p->lost = false;
 		p->sent_ns = now;
 		p->channel = c;
+		t->on_ns[c][r->message][r->first + i] = now;
 		t->psn_sent_ns[c][t->psn[c]++] = now;
 		assert_true(t->psn[c] < T_TRAINS);
 	}
 }
 
-/* A random ACK: windows of any bits, facts of any PSN that was sent. */
-static int twin_ack(struct rng *rng, const struct twin *t, uint8_t *buf, size_t cap,
+/* Names any packet, sent on this channel or not, or not at all. */
+static void twin_name(struct rng *rng, struct twin *t, struct wire_ack_channel *fact)
+{
+	uint32_t m = (uint32_t)rng_below(rng, T_MSGS), k = (uint32_t)rng_below(rng, T_PKTS);
+	fact->flags = WIRE_ACK_PACKET_VALID;
+	fact->newest_message = m;
+	fact->newest_packet = k;
+	t->named_ns[fact->id] = u64_max(t->named_ns[fact->id], t->on_ns[fact->id][m][k]);
+}
+
+/* A random ACK: windows of any bits, facts of any PSN or packet that was sent. */
+static int twin_ack(struct rng *rng, struct twin *t, bool by_packet, uint8_t *buf, size_t cap,
 		    struct wire_ack_channel fact[T_CHANNELS])
 {
 	struct wire_ack_enc enc;
@@ -305,7 +429,9 @@ static int twin_ack(struct rng *rng, const struct twin *t, uint8_t *buf, size_t 
 	}
 	for (uint32_t c = 0; c < T_CHANNELS; c++) {
 		fact[c] = (struct wire_ack_channel){.id = (uint8_t)c};
-		if (t->psn[c] && rng_below(rng, 4)) {
+		if (by_packet && rng_below(rng, 4)) {
+			twin_name(rng, t, &fact[c]);
+		} else if (!by_packet && t->psn[c] && rng_below(rng, 4)) {
 			fact[c].flags = WIRE_ACK_PSN_VALID;
 			fact[c].newest_psn = (uint32_t)rng_below(rng, t->psn[c]);
 		}
@@ -359,8 +485,10 @@ static void twin_compare(const struct rel_tx *tx, struct twin *t, bool hole[T_MS
 			if (lost && !p->lost) {
 				const struct wire_ack_channel *f = &fact[p->channel];
 				assert_non_null(hole);
-				assert_true(hole[m][k] && (f->flags & WIRE_ACK_PSN_VALID));
+				assert_true(hole[m][k] && f->flags);
 				uint64_t newest = t->psn_sent_ns[p->channel][f->newest_psn];
+				if (f->flags & WIRE_ACK_PACKET_VALID)
+					newest = t->named_ns[p->channel];
 				assert_true(p->sent_ns + REL_REORDER_MIN_NS <= newest + f->age_ns);
 				assert_true(p->sent_ns < newest);
 				assert_true(now > p->sent_ns);
@@ -379,8 +507,8 @@ static void twin_compare(const struct rel_tx *tx, struct twin *t, bool hole[T_MS
 static void slow_twin(void **state)
 {
 	(void)state;
-	uint64_t lost = 0, spurious = 0;
-	for (uint64_t seed = 1; seed <= 60; seed++) {
+	uint64_t lost[2] = {0}, spurious[2] = {0};
+	for (uint64_t seed = 1; seed <= 120; seed++) {
 		static bool hole[T_MSGS][T_PKTS];
 		struct twin *t = calloc(1, sizeof(*t));
 		struct rel_tx tx;
@@ -409,7 +537,7 @@ static void slow_twin(void **state)
 				twin_compare(&tx, t, NULL, NULL, now);
 			} else {
 				uint8_t buf[1200];
-				int len = twin_ack(&rng, t, buf, sizeof(buf), fact);
+				int len = twin_ack(&rng, t, seed > 60, buf, sizeof(buf), fact);
 				assert_int_equal(rel_tx_ack(&tx, buf, (size_t)len, now, &out), 0);
 				twin_apply(t, buf, len, hole);
 				twin_compare(&tx, t, hole, fact, now);
@@ -422,8 +550,8 @@ static void slow_twin(void **state)
 			}
 			rel_tx_check(&tx);
 		}
-		lost += tx.stats.lost_pkts;
-		spurious += tx.stats.spurious_pkts;
+		lost[seed > 60] += tx.stats.lost_pkts;
+		spurious[seed > 60] += tx.stats.spurious_pkts;
 		for (uint32_t m = 0; m < T_MSGS; m++)
 			rel_tx_close(&tx, m);
 		assert_int_equal(rel_tx_inflight_all(&tx), 0);
@@ -431,7 +559,8 @@ static void slow_twin(void **state)
 		rel_tx_fini(&tx);
 		free(t);
 	}
-	assert_true(lost > 500 && spurious > 50); /* the test does reach both */
+	assert_true(lost[0] > 500 && spurious[0] > 50); /* the test does reach both */
+	assert_true(lost[1] > 500 && spurious[1] > 50);
 }
 
 int main(void)
@@ -441,6 +570,8 @@ int main(void)
 		cmocka_unit_test(ranges_are_cut_at_units),
 		cmocka_unit_test(untracked_packets),
 		cmocka_unit_test(bad_bodies_change_nothing),
+		cmocka_unit_test(names_of_packets),
+		cmocka_unit_test(proof_without_a_name),
 		cmocka_unit_test(allocation_failures),
 		cmocka_unit_test(slow_twin),
 	};
