@@ -34,6 +34,11 @@ struct conformance_env {
 	/* Lets a little time pass, up to a millisecond; may return when something happened. */
 	void (*pass)(void *arg);
 	/*
+	 * rocev2: writes the trailer behind so many bytes, BTH to pad: the ICRC that is right for
+	 * what inject() sends, which is from the peer of f[1]. NULL in sdr mode, and without inject().
+	 */
+	void (*seal)(void *arg, uint8_t *bytes, size_t unsealed);
+	/*
 	 * These bytes, BTH to trailer, arrive at f[1] as if from the wire, from anyone. NULL where
 	 * that cannot be done: the tests that need it are skipped, the wire is the device's matter.
 	 */

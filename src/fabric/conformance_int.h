@@ -107,6 +107,12 @@ static inline bool cf_sees_late(const struct cf_end *end)
 	return !(end->caps.flags & FABRIC_CAP_SILENT_LATE);
 }
 
+/* The PSNs of packets are told at this end: a NIC tells none, so nobody does in rocev2. */
+static inline bool cf_sees_psn(const struct cf_end *end)
+{
+	return end->caps.mode == WIRE_SDR;
+}
+
 /* Posts all of it, however often it has to ask. */
 void cf_post(struct cf *cf, struct fabric_write *w);
 /* Describes packets [first, first + n) of a message of len bytes at base, from A to B. */

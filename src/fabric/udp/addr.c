@@ -85,6 +85,11 @@ bool udp_addr_equal(const struct udp_addr *a, const struct udp_addr *b)
 	       memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
 }
 
+bool udp_addr_same_ip(const struct udp_addr *a, const struct udp_addr *b)
+{
+	return memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
+}
+
 uint64_t udp_addr_hash(const struct udp_addr *addr)
 {
 	uint64_t h = get_be64(addr->ip) * UINT64_C(0x9e3779b97f4a7c15);

@@ -51,14 +51,14 @@ static void chan_set_sock(struct udp_fabric *f, struct udp_chan *ch, struct udp_
 	ch->sock = s;
 }
 
-int udp_paths_connect(struct udp_fabric *f, struct udp_qp *qp)
+int udp_paths_connect(struct udp_fabric *f, struct udp_qp *qp, const struct udp_addr *peer,
+		      uint32_t channels)
 {
-	struct udp_path path = {0};
+	struct udp_path path = {.peer = *peer};
 
-	udp_addr_from(&path.peer, (const struct sockaddr *)&qp->peer.addr);
 	if (!path.peer.set || path.peer.port == 0)
 		return -EINVAL;
-	for (uint32_t c = 0; c < qp->channels; c++) {
+	for (uint32_t c = 0; c < channels; c++) {
 		struct udp_sock *s;
 		int err = udp_sock_get(f, &path, c, true, &s);
 
@@ -120,6 +120,8 @@ int udp_path_of_ctrl(struct udp_fabric *f, const struct udp_ctrl *c)
 		deliver_count(&f->caller, SDR_CTR_rx_malformed, 1);
 		return -EBADMSG;
 	}
+	if (f->attr.rocev2)
+		return 0; /* only the peer's address is heard */
 	found = qp->connected && qp->peer.active ? 0 : path_find(ch, &c->from);
 	if (found < 0 && ch->sock && !newest) {
 		deliver_count(&f->caller, SDR_CTR_ctrl_replayed, 1);

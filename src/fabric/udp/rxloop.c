@@ -6,6 +6,7 @@
  */
 #include "fabric/udp/udp_int.h"
 #include <errno.h>
+#include <linux/errqueue.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
@@ -24,6 +25,7 @@ struct rx_about {
 	uint64_t at_ns;	   /* when it was read */
 	uint64_t age_ns;   /* since the kernel had it, then */
 	struct udp_addr from, local;
+	struct deliver_flow flow; /* rocev2; its host is each QP's */
 };
 
 static uint64_t timespec_ns(const struct timespec *ts)
@@ -188,6 +190,25 @@ static void push_ctrl(struct udp_worker *w, struct udp_qp *qp, const struct rx_a
 	udp_notify(w->f);
 }
 
+/* Is it for a channel that the QP has? */
+static void push_known(struct udp_worker *w, struct udp_qp *qp, const struct rx_about *about,
+		       uint32_t channel, const struct deliver_ctrl *ctrl)
+{
+	if (channel < qp->channels)
+		push_ctrl(w, qp, about, channel, ctrl);
+	else
+		deliver_count(&w->dw, SDR_CTR_rx_malformed, 1);
+}
+
+static void rx_ctrl_rocev2(struct udp_worker *w, struct udp_qp *qp, const struct rx_about *about,
+			   const struct deliver_pkt *pkt)
+{
+	struct deliver_ctrl ctrl;
+
+	if (deliver_ctrl(&w->dw, &qp->rx, 0, &about->flow, pkt, &ctrl) == 0)
+		push_known(w, qp, about, ctrl.channel, &ctrl);
+}
+
 static void rx_ctrl(struct udp_worker *w, struct udp_sock *s, struct udp_qp *qp,
 		    const struct rx_about *about, const struct deliver_pkt *pkt)
 {
@@ -198,20 +219,17 @@ static void rx_ctrl(struct udp_worker *w, struct udp_sock *s, struct udp_qp *qp,
 	if (deliver_ctrl(&w->dw, &qp->rx, known, NULL, pkt, &ctrl) < 0)
 		return;
 	qkey = get_be32(pkt->bytes + WIRE_BTH_BYTES); /* deliver_ctrl checked the length */
-	if ((qkey & ~UINT32_C(0xff)) != UDP_QKEY || (qkey & 0xff) >= qp->channels) {
-		deliver_count(&w->dw, SDR_CTR_rx_malformed, 1);
-		return;
-	}
-	push_ctrl(w, qp, about, qkey & 0xff, &ctrl);
+	push_known(w, qp, about, (qkey & ~UINT32_C(0xff)) == UDP_QKEY ? qkey & 0xff : UINT32_MAX,
+		   &ctrl);
 }
 
-static unsigned int rx_data(struct udp_worker *w, struct udp_sock *s, struct udp_qp *qp,
-			    const struct rx_about *about, const struct deliver_pkt *pkt,
+/* flow is NULL in sdr mode. */
+static unsigned int rx_data(struct udp_worker *w, struct udp_qp *qp, uint32_t channel,
+			    const struct deliver_flow *flow, const struct deliver_pkt *pkt,
 			    unsigned int n)
 {
-	uint32_t channel = udp_channel_of(s, qp, &about->from);
 	struct deliver_facts facts = {0};
-	unsigned int used = deliver_data(&w->dw, &qp->rx, channel, NULL, pkt, n, &facts);
+	unsigned int used = deliver_data(&w->dw, &qp->rx, channel, flow, pkt, n, &facts);
 	uint32_t what = 0;
 
 	if (facts.committed > 0)
@@ -226,48 +244,83 @@ static unsigned int rx_data(struct udp_worker *w, struct udp_sock *s, struct udp
 	return used;
 }
 
-/* W: seq_cst, see udp_quiesce_qps. */
-static struct udp_qp *qp_find(struct udp_fabric *f, uint32_t qpn)
+/* W: by any of its numbers. seq_cst, see udp_quiesce_qps. */
+static struct udp_qp *qp_at(struct udp_fabric *f, uint32_t qpn)
 {
-	struct udp_qp *qp = atomic_load(&f->qps[qpn & (f->nindex - 1)]);
+	return atomic_load(&f->qps[qpn & (f->nindex - 1)]);
+}
 
-	return qp && qp->rx.qpn == qpn ? qp : NULL;
+/* Packets of one number from pkt[0] on; returns how many were dealt with. */
+static unsigned int rx_sdr(struct udp_worker *w, struct udp_sock *s, const struct rx_about *about,
+			   uint8_t opcode, uint32_t qpn, const struct deliver_pkt *pkt,
+			   unsigned int n)
+{
+	struct udp_qp *qp = qp_at(w->f, qpn);
+
+	if (qp == NULL || qp->rx.qpn != qpn) {
+		deliver_unknown(&w->dw);
+	} else if (opcode == WIRE_OP_CTRL) {
+		rx_ctrl(w, s, qp, about, pkt);
+	} else {
+		uint32_t channel = udp_channel_of(s, qp, &about->from);
+
+		return rx_data(w, qp, channel, NULL, pkt, n);
+	}
+	return 1;
+}
+
+/* The same for rocev2. A QP hears its peer's address only, and only once it is connected. */
+static unsigned int rx_rocev2(struct udp_worker *w, struct rx_about *about, uint8_t opcode,
+			      uint32_t qpn, const struct deliver_pkt *pkt, unsigned int n)
+{
+	struct udp_qp *qp = qp_at(w->f, qpn);
+	struct udp_host *host = qp ? udp_rocev2_host(qp, &about->from) : NULL;
+	int which = host ? deliver_data_qp(&qp->rx, qpn) : -1;
+
+	if (host)
+		about->flow.host = &host->ipid;
+	if (host && opcode == WIRE_OP_CTRL && qpn == qp->rx.qpn)
+		rx_ctrl_rocev2(w, qp, about, pkt);
+	else if (which >= 0 && opcode == WIRE_OP_DATA)
+		return rx_data(w, qp, (uint32_t)which % FABRIC_MAX_CHANNELS, &about->flow, pkt, n);
+	else
+		deliver_unknown(&w->dw);
+	return 1;
 }
 
 static void rx_super(struct udp_worker *w, struct udp_sock *s, const uint8_t *buf, size_t len,
-		     const struct rx_about *about)
+		     struct rx_about *about)
 {
 	struct deliver_pkt pkt[DELIVER_MAX_TRAIN];
 	unsigned int n =
 		deliver_split(buf, len, about->segment_bytes, about->ce, about->at_ns, pkt);
 
 	for (unsigned int i = 0, used; i < n; i += used) {
-		struct udp_qp *qp;
 		uint8_t opcode;
 		uint32_t qpn;
 
 		used = 1;
 		if (deliver_peek(&w->dw, &pkt[i], &opcode, &qpn) < 0)
 			continue;
-		qp = qp_find(w->f, qpn);
-		if (qp == NULL)
-			deliver_unknown(&w->dw);
-		else if (opcode == WIRE_OP_CTRL)
-			rx_ctrl(w, s, qp, about, &pkt[i]);
+		if (w->f->attr.rocev2)
+			used = rx_rocev2(w, about, opcode, qpn, &pkt[i], n - i);
 		else
-			used = rx_data(w, s, qp, about, &pkt[i], n - i);
+			used = rx_sdr(w, s, about, opcode, qpn, &pkt[i], n - i);
 	}
 }
 
 static void rx_message(struct udp_worker *w, struct udp_sock *s, unsigned int i, uint64_t now_ns)
 {
 	struct msghdr *msg = &w->mm[i].msg_hdr;
-	struct rx_about about = {0};
+	struct rx_about about;
 
+	memset(&about, 0, offsetof(struct rx_about, flow));
 	read_cmsg(w, s, msg, &about);
 	about.at_ns = now_ns;
 	about.age_ns = stamp_age_ns(&w->clock, about.stamp_ns);
 	udp_addr_from(&about.from, (struct sockaddr *)&w->name[i]);
+	if (w->f->attr.rocev2)
+		udp_rocev2_flow(&about.flow.icrc, &about.from, &about.local, w->f->port);
 	rx_super(w, s, w->buf[i], w->mm[i].msg_len, &about);
 	msg->msg_namelen = sizeof(w->name[i]);
 	msg->msg_controllen = UDP_RX_CMSG_BYTES;
@@ -285,21 +338,51 @@ static bool ring_is_crowded(const struct udp_worker *w)
 	return w->f->nworkers == 0 && used > UDP_RING_SLOTS - UDP_RX_BATCH * DELIVER_MAX_TRAIN;
 }
 
+static void note_refused(struct udp_worker *w, struct udp_sock *s)
+{
+	atomic_store(&s->refused, true);
+	atomic_store(&w->f->refused_any, true);
+	udp_notify(w->f);
+}
+
+/*
+ * rocev2's sending sockets: nothing is sent to them, but ICMP errors come here. What is queued
+ * keeps the socket ready until it was taken.
+ */
+static void rx_errors(struct udp_worker *w, struct udp_sock *s)
+{
+	for (unsigned int i = 0; i < UDP_RX_BUDGET; i++) {
+		struct msghdr msg = {.msg_control = w->cmsg[0],
+				     .msg_controllen = UDP_RX_CMSG_BYTES};
+		struct sock_extended_err e;
+
+		if (recvmsg(s->fd, &msg, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+			break;
+		for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+			if (!(c->cmsg_level == SOL_IP && c->cmsg_type == IP_RECVERR) &&
+			    !(c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_RECVERR))
+				continue;
+			memcpy(&e, CMSG_DATA(c), sizeof(e));
+			if (e.ee_errno == ECONNREFUSED)
+				note_refused(w, s);
+		}
+	}
+}
+
 unsigned int udp_rx_socket(struct udp_worker *w, struct udp_sock *s, unsigned int budget)
 {
 	unsigned int got = 0, errors = 0;
 	uint64_t now_ns = 0;
 
+	if (s->sends)
+		rx_errors(w, s);
 	while (got < budget && !ring_is_crowded(w)) {
 		int n = recvmmsg(s->fd, w->mm, UDP_RX_BATCH, MSG_DONTWAIT, NULL);
 
 		if (n < 0 && errno != EAGAIN && errno != EINTR && errors++ < 4) {
 			/* An ICMP error of an earlier send; reading cleared it. */
-			if (errno == ECONNREFUSED) {
-				atomic_store(&s->refused, true);
-				atomic_store(&w->f->refused_any, true);
-				udp_notify(w->f);
-			}
+			if (errno == ECONNREFUSED)
+				note_refused(w, s);
 			continue;
 		}
 		if (n < 0)

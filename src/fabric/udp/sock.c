@@ -3,6 +3,10 @@
  * Sockets: options, buffers, offloads and route MTU; one for each peer address and
  * channel, shared by the device's QPs. Knows nothing of packets' contents.
  *
+ * rocev2 mode: listeners hear, and the others send, unconnected (udp.h says why). So what a
+ * connected socket would know, the local address and the route's MTU, is asked of one that is
+ * connected only for the question; and errors come by the error queue.
+ *
  * The listener is bound without SO_REUSEPORT, which is set afterwards: a second listener
  * gets EADDRINUSE, yet the passive end's connected sockets can join the port later.
  */
@@ -132,11 +136,33 @@ static int bind_to(const struct udp_sock *s, const struct udp_addr *addr)
 	return bind(s->fd, (struct sockaddr *)&ss, len) < 0 ? -errno : 0;
 }
 
+static int local_get(const struct udp_sock *s, struct udp_addr *out)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof(ss);
+
+	if (getsockname(s->fd, (struct sockaddr *)&ss, &len) < 0)
+		return -errno;
+	udp_addr_from(out, (struct sockaddr *)&ss);
+	return 0;
+}
+
+/* shared: the port is ours already. */
+static int listen_bind(const struct udp_sock *s, const struct udp_addr *addr, bool shared)
+{
+	int err = 0;
+
+	if (shared && set_int(s->fd, SOL_SOCKET, SO_REUSEPORT, 1) < 0)
+		return -errno;
+	err = bind_to(s, addr);
+	if (err == 0 && !shared && set_int(s->fd, SOL_SOCKET, SO_REUSEPORT, 1) < 0)
+		err = -errno;
+	return err;
+}
+
 static int listen_on(struct udp_fabric *f, int family, struct udp_sock **out)
 {
 	struct udp_addr addr = f->bind_addr;
-	struct sockaddr_storage ss;
-	socklen_t len = sizeof(ss);
 	struct udp_sock *s;
 	int err = sock_new(f, family, &s);
 
@@ -145,26 +171,26 @@ static int listen_on(struct udp_fabric *f, int family, struct udp_sock **out)
 	addr.port = f->attr.listen_port;
 	if (family == AF_INET6 && !f->bind_addr.set)
 		set_int(s->fd, SOL_IPV6, IPV6_V6ONLY, 0);
-	/* Who was addressed decides from which address we answer. */
+	/* Who was addressed decides from which address we answer, and is under the ICRC. */
 	set_int(s->fd, SOL_IP, IP_PKTINFO, 1);
 	if (family == AF_INET6)
 		set_int(s->fd, SOL_IPV6, IPV6_RECVPKTINFO, 1);
-	err = bind_to(s, &addr);
-	if (err == 0 && set_int(s->fd, SOL_SOCKET, SO_REUSEPORT, 1) < 0)
-		err = -errno;
-	if (err == 0 && getsockname(s->fd, (struct sockaddr *)&ss, &len) < 0)
-		err = -errno;
+	/* RDMA devices have no UDP checksum, which IPv6 sockets want otherwise: ICRC covers all. */
+	if (f->attr.rocev2 && family == AF_INET6)
+		set_int(s->fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
+	err = listen_bind(s, &addr, f->listener != NULL);
+	if (err == 0)
+		err = local_get(s, &addr);
 	if (err < 0) {
 		sock_free(s);
 		return err;
 	}
-	udp_addr_from(&addr, (struct sockaddr *)&ss);
 	f->port = addr.port;
 	*out = s;
 	return 0;
 }
 
-int udp_sock_listen(struct udp_fabric *f)
+static int listen_once(struct udp_fabric *f)
 {
 	struct udp_sock *s;
 	int err;
@@ -188,20 +214,78 @@ int udp_sock_listen(struct udp_fabric *f)
 	return 0;
 }
 
-bool udp_sock_route_mtu(struct udp_fabric *f, struct udp_sock *s)
+int udp_sock_listen(struct udp_fabric *f)
+{
+	/* In rocev2 all that comes in comes here: each worker has one. */
+	unsigned int n = f->attr.rocev2 ? f->nrx : 1;
+	int err = 0;
+
+	for (unsigned int i = 0; i < n && err == 0; i++)
+		err = listen_once(f);
+	return err;
+}
+
+static int mtu_get(const struct udp_sock *s)
+{
+	int mtu = 0, err;
+
+	if (s->family == AF_INET)
+		err = get_int(s->fd, SOL_IP, IP_MTU, &mtu);
+	else
+		err = get_int(s->fd, SOL_IPV6, IPV6_MTU, &mtu);
+	return err < 0 ? -errno : mtu;
+}
+
+static int sock_connect(const struct udp_sock *s)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = udp_addr_to(&s->peer, s->family, &ss);
+
+	return connect(s->fd, (struct sockaddr *)&ss, len) < 0 ? -errno : 0;
+}
+
+/* From which address a packet to this socket's peer leaves; its MTU, or -errno. */
+static int route_ask(const struct udp_sock *s, struct udp_addr *local)
+{
+	struct udp_sock probe = {.family = s->family, .peer = s->peer};
+	int result;
+
+	probe.fd = socket(probe.family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (probe.fd < 0)
+		return -errno;
+	local->port = 0;
+	result = local->set ? bind_to(&probe, local) : 0;
+	if (result == 0)
+		result = sock_connect(&probe);
+	if (result == 0)
+		result = local_get(&probe, local);
+	if (result == 0)
+		result = mtu_get(&probe);
+	close(probe.fd);
+	return result;
+}
+
+/* What a packet of an IP MTU carries. */
+static uint32_t payload_of(const struct udp_fabric *f, const struct udp_sock *s, int mtu)
 {
 	uint32_t overhead = UDP_HDR_BYTES + WIRE_DATA_HDR_BYTES + WIRE_TRAILER_BYTES;
 	uint32_t payload = f->max_payload;
-	bool v4 = s->family == AF_INET;
-	int mtu = 0, err;
 
-	if (!s->connected)
-		return false;
-	err = v4 ? get_int(s->fd, SOL_IP, IP_MTU, &mtu) : get_int(s->fd, SOL_IPV6, IPV6_MTU, &mtu);
-	overhead += v4 ? IPV4_HDR_BYTES : IPV6_HDR_BYTES;
+	overhead += s->family == AF_INET ? IPV4_HDR_BYTES : IPV6_HDR_BYTES;
 	/* Multiples of four need no pad. */
-	if (err == 0 && mtu > (int)overhead + 4)
+	if (mtu > (int)overhead + 4)
 		payload = (uint32_t)u64_min(payload, ((uint32_t)mtu - overhead) & ~3u);
+	return f->attr.rocev2 ? udp_rocev2_payload(payload) : payload;
+}
+
+bool udp_sock_route_mtu(struct udp_fabric *f, struct udp_sock *s)
+{
+	struct udp_addr local = s->local;
+	uint32_t payload;
+
+	if (!s->connected && !s->sends)
+		return false;
+	payload = payload_of(f, s, s->sends ? route_ask(s, &local) : mtu_get(s));
 	if (payload == s->payload)
 		return false;
 	s->payload = payload;
@@ -249,12 +333,29 @@ static int sock_bind(const struct udp_fabric *f, const struct udp_sock *s,
 	return bind_to(s, &addr);
 }
 
-static int sock_connect(const struct udp_sock *s)
+/* One address for the socket's life: the ICRC covers it. */
+static int sender_bind(const struct udp_fabric *f, struct udp_sock *s)
 {
-	struct sockaddr_storage ss;
-	socklen_t len = udp_addr_to(&s->peer, s->family, &ss);
+	int err;
 
-	return connect(s->fd, (struct sockaddr *)&ss, len) < 0 ? -errno : 0;
+	s->sends = true;
+	if (!udp_addr_is_any(&f->bind_addr))
+		s->local = f->bind_addr;
+	err = route_ask(s, &s->local);
+	if (err >= 0) {
+		s->local.port = 0;
+		err = bind_to(s, &s->local);
+	}
+	if (err == 0)
+		err = local_get(s, &s->local);
+	if (err < 0)
+		return err;
+	set_int(s->fd, SOL_IP, IP_RECVERR, 1);
+	if (s->family == AF_INET6)
+		set_int(s->fd, SOL_IPV6, IPV6_RECVERR, 1);
+	udp_rocev2_flow(&s->flow, &s->local, &s->peer, s->peer.port);
+	s->to_len = udp_addr_to(&s->peer, s->family, &s->to);
+	return 0;
 }
 
 int udp_sock_get(struct udp_fabric *f, const struct udp_path *path, uint32_t channel, bool active,
@@ -276,10 +377,10 @@ int udp_sock_get(struct udp_fabric *f, const struct udp_path *path, uint32_t cha
 	s->peer = path->peer;
 	s->channel = channel;
 	s->active = active;
-	s->connected = true;
+	s->connected = !f->attr.rocev2;
 	s->refs = 1;
-	err = sock_bind(f, s, path);
-	if (err == 0)
+	err = s->connected ? sock_bind(f, s, path) : sender_bind(f, s);
+	if (err == 0 && s->connected)
 		err = sock_connect(s);
 	if (err == 0) {
 		udp_sock_route_mtu(f, s);

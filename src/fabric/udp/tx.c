@@ -16,6 +16,9 @@
  *
  * Nothing is lost by falling back: the run goes out again as single packets, and what the
  * socket does not take of those is kept and sent before anything else.
+ *
+ * rocev2: the trailer covers the IPv4 identification, which is the place in the super-packet;
+ * packets that are to go out as single ones after all are sealed again, for 0.
  */
 #include "fabric/udp/udp_int.h"
 #include <errno.h>
@@ -34,8 +37,21 @@ struct tx_run {
 	struct udp_sock *sock;
 	uint32_t pad, last_pad;
 	uint32_t packet_bytes, last_packet_bytes;
+	uint32_t fit;  /* packets of one super-packet */
 	uint32_t next; /* packets before it are on their way, or lost */
+	bool places;   /* rocev2, IPv4: trailers are right for super-packets only */
 };
+
+/* What the immediate cannot say. */
+static int rocev2_check(const struct fabric_peer *peer, const struct fabric_write *w)
+{
+	uint64_t last = w->offset / w->payload_bytes + w->count - 1;
+
+	if (w->payload_bytes != udp_rocev2_payload(w->payload_bytes) ||
+	    w->offset % w->payload_bytes != 0)
+		return -EINVAL;
+	return last < wire_imm_max_packets(fabric_imm_split(peer->messages)) ? 0 : -EMSGSIZE;
+}
 
 static int run_check(const struct udp_fabric *f, const struct fabric_write *w)
 {
@@ -46,7 +62,9 @@ static int run_check(const struct udp_fabric *f, const struct fabric_write *w)
 		return -EINVAL;
 	if (!qp->connected || qp->chan[w->channel].sock == NULL)
 		return -ENOTCONN;
-	return w->payload_bytes > f->max_payload ? -EMSGSIZE : 0;
+	if (w->payload_bytes > f->max_payload)
+		return -EMSGSIZE;
+	return f->attr.rocev2 ? rocev2_check(&qp->peer, w) : 0;
 }
 
 static const uint8_t *payload_at(const struct fabric_write *w, uint32_t i)
@@ -57,6 +75,66 @@ static const uint8_t *payload_at(const struct fabric_write *w, uint32_t i)
 static uint32_t payload_len(const struct fabric_write *w, uint32_t i)
 {
 	return i + 1 == w->count ? w->last_bytes : w->payload_bytes;
+}
+
+/* The trailer of a packet whose header is there. */
+static void icrc_seal(struct udp_tx *tx, const struct tx_run *r, uint32_t i, uint16_t id)
+{
+	uint32_t len = payload_len(r->w, i);
+	const struct wire_icrc_packet p = {
+		.hdr = tx->meta[i] + META_HEADER,
+		.hdr_len = WIRE_DATA_HDR_BYTES,
+		.payload = payload_at(r->w, i),
+		.payload_len = len,
+		.pad_len = wire_pad_bytes(len),
+	};
+
+	wire_icrc_seal(&r->sock->flow, id, &p, tx->meta[i + 1] + META_TRAILER);
+}
+
+static uint32_t generation_of(const struct fabric_peer *peer, uint32_t message)
+{
+	return message / peer->messages & (peer->generations - 1);
+}
+
+/* Which transport QP takes a run. */
+static uint32_t data_qp_of(const struct udp_qp *qp, const struct fabric_write *w)
+{
+	return fabric_data_qp(generation_of(&qp->peer, w->message), w->channel);
+}
+
+/* Headers and trailers of all packets. */
+static void run_seal_rocev2(struct udp_tx *tx, const struct udp_qp *qp, struct tx_run *r)
+{
+	const struct fabric_write *w = r->w;
+	const struct wire_rocev2_message m = {
+		.split = fabric_imm_split(qp->peer.messages),
+		.slot = w->message & (qp->peer.messages - 1),
+		.rkey = w->key.rkey,
+		.user_imm = w->imm,
+		.payload_bytes = w->payload_bytes,
+	};
+	uint32_t which = data_qp_of(qp, w), psn = qp->wire_psn[which];
+	struct wire_data_template tmpl;
+
+	/* run_check() and qp_connect() saw to the ranges. */
+	(void)wire_data_template_rocev2(&tmpl, qp->peer.data_qpn[which], &m);
+	tmpl.va_base = w->key.va;
+	r->places = r->sock->gso && !r->sock->fragmenting && !r->sock->flow.v6;
+	for (uint32_t i = 0; i < w->count; i++) {
+		wire_data_put(tx->meta[i] + META_HEADER, &tmpl, psn + i,
+			      w->offset + (uint64_t)i * w->payload_bytes, payload_len(w, i));
+		icrc_seal(tx, r, i, r->places ? (uint16_t)(i % r->fit) : 0);
+	}
+}
+
+/* Packets [next, count) go out one by one. */
+static void seal_singles(struct udp_tx *tx, struct tx_run *r)
+{
+	for (uint32_t i = r->next; r->places && i < r->w->count; i++)
+		if (i % r->fit != 0)
+			icrc_seal(tx, r, i, 0);
+	r->places = false;
 }
 
 /* Headers and trailers of all packets. */
@@ -101,11 +179,18 @@ static void set_segment(struct udp_tx *tx, struct msghdr *msg, uint32_t segment_
 	memcpy(CMSG_DATA(c), &segment, sizeof(segment));
 }
 
+/* A message to the socket's peer. */
+static struct msghdr msg_to(struct udp_sock *s, struct iovec *iov)
+{
+	return (struct msghdr){
+		.msg_iov = iov, .msg_name = s->to_len ? &s->to : NULL, .msg_namelen = s->to_len};
+}
+
 /* Packets [next, next + count). 1: sent; 0: errno says why not. */
 static int send_super(struct udp_tx *tx, const struct tx_run *r, uint32_t count)
 {
 	const struct fabric_write *w = r->w;
-	struct msghdr msg = {.msg_iov = tx->iov};
+	struct msghdr msg = msg_to(r->sock, tx->iov);
 	uint32_t n = 0;
 
 	tx->iov[n++] = iov_of(tx->meta[r->next] + META_HEADER, WIRE_DATA_HDR_BYTES);
@@ -124,10 +209,11 @@ static int send_super(struct udp_tx *tx, const struct tx_run *r, uint32_t count)
 }
 
 /* Packets [next, count), each at its own index. */
-static void fill_singles(struct udp_tx *tx, const struct tx_run *r)
+static void fill_singles(struct udp_tx *tx, struct tx_run *r)
 {
 	const struct fabric_write *w = r->w;
 
+	seal_singles(tx, r);
 	for (uint32_t i = r->next; i < w->count; i++) {
 		uint32_t pad = i + 1 == w->count ? r->last_pad : r->pad;
 		struct iovec *iov = &tx->iov[3 * i];
@@ -135,7 +221,8 @@ static void fill_singles(struct udp_tx *tx, const struct tx_run *r)
 		iov[0] = iov_of(tx->meta[i] + META_HEADER, WIRE_DATA_HDR_BYTES);
 		iov[1] = iov_of(payload_at(w, i), payload_len(w, i));
 		iov[2] = iov_of(tx->meta[i + 1] + META_TRAILER - pad, pad + WIRE_TRAILER_BYTES);
-		tx->mm[i].msg_hdr = (struct msghdr){.msg_iov = iov, .msg_iovlen = 3};
+		tx->mm[i].msg_hdr = msg_to(r->sock, iov);
+		tx->mm[i].msg_hdr.msg_iovlen = 3;
 	}
 }
 
@@ -244,12 +331,11 @@ static int send_singles(struct udp_fabric *f, struct tx_run *r)
 /* 0: on its way (or lost); -EAGAIN: not taken. */
 static int send_run(struct udp_fabric *f, struct tx_run *r)
 {
-	uint32_t fit = UDP_MAX_DATAGRAM / r->packet_bytes;
 	struct udp_sock *s = r->sock;
 	int tries = 0;
 
 	while (s->gso && !s->fragmenting && r->w->count - r->next > 1) {
-		uint32_t count = (uint32_t)u64_min(fit, r->w->count - r->next);
+		uint32_t count = (uint32_t)u64_min(r->fit, r->w->count - r->next);
 		int err;
 
 		if (send_super(&f->tx, r, count)) {
@@ -282,8 +368,9 @@ bool udp_tx_flush(struct udp_fabric *f, struct udp_sock *s)
 
 	while (p && p->next < p->count) {
 		size_t len = p->next + 1 == p->count ? p->last_bytes : p->packet_bytes;
-		ssize_t n = send(s->fd, p->bytes + (size_t)p->next * p->packet_bytes, len,
-				 MSG_NOSIGNAL);
+		ssize_t n = sendto(s->fd, p->bytes + (size_t)p->next * p->packet_bytes, len,
+				   MSG_NOSIGNAL, s->to_len ? (struct sockaddr *)&s->to : NULL,
+				   s->to_len);
 
 		if (n < 0 && (errno == EINTR || errno == ECONNREFUSED)) {
 			if (errno == ECONNREFUSED)
@@ -328,14 +415,20 @@ static int post_one(struct udp_fabric *f, struct fabric_write *w)
 		.last_pad = wire_pad_bytes(w->last_bytes),
 		.packet_bytes = (uint32_t)wire_data_packet_bytes(w->payload_bytes),
 		.last_packet_bytes = (uint32_t)wire_data_packet_bytes(w->last_bytes),
+		.fit = UDP_MAX_DATAGRAM / (uint32_t)wire_data_packet_bytes(w->payload_bytes),
 	};
 	if (r.sock->armed)
 		return put_off(f, r.sock);
 	if (r.sock->fragmenting && w->payload_bytes <= r.sock->payload)
 		udp_sock_set_fragmenting(r.sock, false);
-	run_seal(&f->tx, qp, w);
+	if (f->attr.rocev2)
+		run_seal_rocev2(&f->tx, qp, &r);
+	else
+		run_seal(&f->tx, qp, w);
 	if (send_run(f, &r) < 0)
 		return put_off(f, r.sock);
+	if (f->attr.rocev2)
+		qp->wire_psn[data_qp_of(qp, w)] += w->count; /* modulo 2^24 where it is put */
 	w->first_psn = ch->psn;
 	ch->psn = (ch->psn + w->count) & WIRE_PSN_MASK;
 	ch->sent_pkts += w->count;
@@ -395,6 +488,36 @@ static void set_destination(struct udp_tx *tx, struct msghdr *msg, int family,
 	}
 }
 
+/* The same for rocev2: a prefix says the channel, the PSN is the control QP's. */
+static size_t ctrl_build_rocev2(struct udp_tx *tx, const struct udp_qp *qp,
+				const struct udp_sock *s, uint32_t channel, const void *data,
+				size_t len)
+{
+	const struct wire_ctrl_header header = {
+		.dest_qpn = qp->peer.qpn,
+		.src_qpn = qp->rx.qpn,
+		.psn = qp->ctrl_psn,
+		.qkey = WIRE_ROCEV2_QKEY,
+	};
+	uint8_t *body = tx->ctrl + WIRE_CTRL_HDR_BYTES;
+	size_t body_len = WIRE_ROCEV2_CTRL_PREFIX_BYTES + len;
+	const struct wire_icrc_packet p = {
+		.hdr = tx->ctrl,
+		.hdr_len = WIRE_CTRL_HDR_BYTES,
+		.payload = body,
+		.payload_len = body_len,
+		.pad_len = wire_pad_bytes(body_len),
+	};
+
+	wire_ctrl_put_header(tx->ctrl, &header, body_len);
+	put_be32(body, channel << 24);
+	if (len > 0)
+		memcpy(body + WIRE_ROCEV2_CTRL_PREFIX_BYTES, data, len);
+	memset(body + body_len, 0, p.pad_len);
+	wire_icrc_seal(&s->flow, 0, &p, body + body_len + p.pad_len);
+	return wire_ctrl_packet_bytes(body_len);
+}
+
 /* The whole packet, in scratch; returns its length. */
 static size_t ctrl_build(struct udp_tx *tx, const struct udp_qp *qp, uint32_t channel,
 			 const void *data, size_t len)
@@ -450,14 +573,15 @@ int udp_ctrl(struct fabric_qp *base, uint32_t channel, uint32_t path, const void
 {
 	struct udp_qp *qp = udp_qp_of(base);
 	struct udp_fabric *f = udp_fabric_of(base->fabric);
+	size_t most = f->attr.rocev2 ? FABRIC_ROCEV2_CTRL_MAX : FABRIC_CTRL_MAX;
 	struct sockaddr_storage ss;
-	struct msghdr msg = {0};
+	struct msghdr msg;
 	struct udp_chan *ch;
 	struct udp_sock *s;
 	struct iovec iov;
 	int err;
 
-	if (channel >= qp->channels || path >= UDP_PATHS || len > FABRIC_CTRL_MAX)
+	if (channel >= qp->channels || path >= UDP_PATHS || len > most)
 		return -EINVAL;
 	ch = &qp->chan[channel];
 	s = path == 0 ? ch->sock : f->listener;
@@ -465,14 +589,18 @@ int udp_ctrl(struct fabric_qp *base, uint32_t channel, uint32_t path, const void
 		return -ENOTCONN;
 	if (s->armed)
 		return put_off(f, s);
-	iov = iov_of(f->tx.ctrl, ctrl_build(&f->tx, qp, channel, data, len));
-	msg.msg_iov = &iov;
+	iov = iov_of(f->tx.ctrl, f->attr.rocev2
+					 ? ctrl_build_rocev2(&f->tx, qp, s, channel, data, len)
+					 : ctrl_build(&f->tx, qp, channel, data, len));
+	msg = msg_to(s, &iov);
 	msg.msg_iovlen = 1;
 	if (path > 0)
 		set_destination(&f->tx, &msg, s->family, &ch->path[path], &ss);
 	err = ctrl_send(f, s, &msg, (uint32_t)len);
 	if (err < 0)
 		return err;
+	if (f->attr.rocev2)
+		qp->ctrl_psn++;
 	ch->psn = (ch->psn + 1) & WIRE_PSN_MASK;
 	ch->sent_pkts++;
 	deliver_count(&f->caller, SDR_CTR_tx_ctrl, 1);

@@ -3,6 +3,7 @@
  * fabric/udp: the device, its QPs and the table of operations. The map is in udp.h.
  */
 #include "fabric/udp/udp_int.h"
+#include "base/check.h"
 #include "base/rng.h"
 #include "base/units.h"
 #include <errno.h>
@@ -38,14 +39,13 @@ static void fab_caps(const struct fabric *base, struct fabric_caps *out)
 		.max_channels = FABRIC_MAX_CHANNELS,
 		.workers = f->nworkers,
 		.udp_port = f->port,
-		.mode = WIRE_SDR,
-		.max_ctrl_bytes = FABRIC_CTRL_MAX,
-		.generations = 1,
+		.mode = f->attr.rocev2 ? WIRE_ROCEV2 : WIRE_SDR,
+		.max_ctrl_bytes = f->attr.rocev2 ? FABRIC_ROCEV2_CTRL_MAX : FABRIC_CTRL_MAX,
+		.generations = f->attr.rocev2 ? FABRIC_MAX_GENERATIONS : 1,
 	};
 }
 
-/* A random number above the index; never one that InfiniBand keeps for itself. */
-static int qpn_draw(const struct udp_fabric *f, uint32_t index, uint32_t *out)
+int udp_qpn_draw(const struct udp_fabric *f, uint32_t index, uint32_t *out)
 {
 	uint32_t high, qpn;
 	int err;
@@ -62,10 +62,8 @@ static int qp_init(struct udp_fabric *f, struct udp_qp *qp, uint32_t index,
 		   const struct fabric_qp_attr *attr)
 {
 	uint32_t qpn;
-	int err = qpn_draw(f, index, &qpn);
+	int err = rng_secret(&qp->token, sizeof(qp->token));
 
-	if (err == 0)
-		err = rng_secret(&qp->token, sizeof(qp->token));
 	if (err == 0)
 		err = rng_secret(&qp->start_psn, sizeof(qp->start_psn));
 	if (err < 0)
@@ -76,8 +74,11 @@ static int qp_init(struct udp_fabric *f, struct udp_qp *qp, uint32_t index,
 	qp->start_psn &= WIRE_PSN_MASK;
 	for (uint32_t c = 0; c < qp->channels; c++)
 		qp->chan[c].psn = qp->start_psn;
+	if (f->attr.rocev2)
+		return udp_rocev2_qp_init(f, qp, index, attr->table);
+	err = udp_qpn_draw(f, index, &qpn);
 	deliver_qp_init(&qp->rx, qpn, qp->token, attr->table);
-	return 0;
+	return err;
 }
 
 static int fab_qp_create(struct fabric *base, const struct fabric_qp_attr *attr,
@@ -119,6 +120,7 @@ static void fab_qp_destroy(struct fabric_qp *base)
 	udp_quiesce_qps(f);
 	udp_forget(f, qp);
 	udp_paths_drop(f, qp);
+	udp_rocev2_qp_fini(f, qp);
 	f->free_index[(f->free_head + f->free_count) % f->nindex] = index;
 	f->free_count++;
 	free(qp);
@@ -127,9 +129,17 @@ static void fab_qp_destroy(struct fabric_qp *base)
 static void fab_qp_local(const struct fabric_qp *base, struct fabric_local *out)
 {
 	const struct udp_qp *qp = udp_qp_of(base);
+	const struct udp_fabric *f = udp_fabric_of(base->fabric);
+	struct udp_addr here = f->bind_addr;
 
 	*out = (struct fabric_local){
 		.qpn = qp->rx.qpn, .token = qp->token, .start_psn = qp->start_psn};
+	if (!f->attr.rocev2)
+		return;
+	memcpy(out->data_qpn, qp->rx.data_qpn, sizeof(out->data_qpn));
+	here.port = f->port;
+	if (!udp_addr_is_any(&here))
+		(void)udp_addr_to(&here, udp_addr_is_v4(&here) ? AF_INET : AF_INET6, &out->addr);
 }
 
 static void fab_table_set(struct fabric_qp *base, struct rx_table *table)
@@ -141,6 +151,7 @@ static int fab_qp_connect(struct fabric_qp *base, const struct fabric_peer *peer
 {
 	struct udp_qp *qp = udp_qp_of(base);
 	struct udp_fabric *f = udp_fabric_of(base->fabric);
+	struct udp_addr addr;
 	int err = 0;
 
 	if (qp->connected)
@@ -149,8 +160,11 @@ static int fab_qp_connect(struct fabric_qp *base, const struct fabric_peer *peer
 		return -EINVAL;
 	qp->peer = *peer;
 	protect_checksum_key(&qp->tx_key, peer->token);
-	if (peer->active)
-		err = udp_paths_connect(f, qp);
+	udp_addr_from(&addr, (const struct sockaddr *)&peer->addr);
+	if (f->attr.rocev2)
+		err = udp_rocev2_connect(f, qp);
+	else if (peer->active)
+		err = udp_paths_connect(f, qp, &addr, qp->channels);
 	qp->connected = err == 0;
 	return err;
 }
@@ -165,8 +179,10 @@ static bool fab_tx_busy(struct fabric_qp *qp, uint32_t message)
 static int fab_bind(struct fabric_qp *qp, uint32_t message, const struct fabric_bind *b,
 		    struct fabric_key *key)
 {
-	*key = (struct fabric_key){0};
-	return deliver_bind(&udp_qp_of(qp)->rx, message, b, NULL);
+	struct udp_fabric *f = udp_fabric_of(qp->fabric);
+
+	*key = f->attr.rocev2 ? deliver_key_draw(&f->rng) : (struct fabric_key){0};
+	return deliver_bind(&udp_qp_of(qp)->rx, message, b, key);
 }
 
 static void fab_fence_begin(struct fabric_qp *qp, uint32_t message)
@@ -195,6 +211,17 @@ static void fab_mr_dereg(struct fabric *f, void *mr)
 	(void)mr;
 }
 
+/* rocev2: whose packet was lost nobody knows; the first channel has them all. */
+static uint64_t listeners_drops(const struct fabric *base)
+{
+	const struct udp_fabric *f = udp_fabric_of(base);
+	uint64_t sum = 0;
+
+	for (const struct udp_sock *s = f->all; s; s = s->all_next)
+		sum += atomic_load_explicit(&s->drops, memory_order_relaxed);
+	return sum;
+}
+
 static void fab_channel_facts(const struct fabric_qp *base, uint32_t channel,
 			      struct fabric_channel_facts *out)
 {
@@ -209,7 +236,9 @@ static void fab_channel_facts(const struct fabric_qp *base, uint32_t channel,
 	out->sent_pkts = ch->sent_pkts;
 	out->host_drops = ch->drops_moved;
 	out->up = ch->sock != NULL;
-	if (ch->sock)
+	if (udp_fabric_of(base->fabric)->attr.rocev2)
+		out->host_drops = channel == 0 ? listeners_drops(base->fabric) : 0;
+	else if (ch->sock)
 		out->host_drops += atomic_load_explicit(&ch->sock->drops, memory_order_relaxed);
 }
 
@@ -271,8 +300,14 @@ static void fabric_free(struct udp_fabric *f)
 			udp_rx_fini(f->worker[i]);
 			free(f->worker[i]);
 		}
-	for (uint32_t i = 0; f->qps && i < f->nindex; i++)
-		free(atomic_load_explicit(&f->qps[i], memory_order_relaxed));
+	for (uint32_t i = 0; f->qps && i < f->nindex; i++) {
+		struct udp_qp *qp = atomic_load_explicit(&f->qps[i], memory_order_relaxed);
+
+		if (qp)
+			udp_rocev2_qp_fini(f, qp);
+		free(qp);
+	}
+	SDR_ASSERT(f->hosts == NULL);
 	close_fd(f->wakefd);
 	close_fd(f->epfd);
 	free(f->qps);
@@ -391,6 +426,8 @@ int udp_fabric_open(const struct udp_fabric_attr *attr, struct fabric **out)
 	f->base.ops = &udp_fabric_ops;
 	f->epfd = f->wakefd = -1;
 	err = attr_take(f, attr);
+	if (err == 0 && f->attr.rocev2)
+		err = udp_rocev2_open(f);
 	if (err == 0)
 		err = tables_init(f);
 	if (err == 0)
@@ -399,7 +436,7 @@ int udp_fabric_open(const struct udp_fabric_attr *attr, struct fabric **out)
 		err = descriptors(f);
 	if (err == 0)
 		err = udp_workers_start(f);
-	if (err == 0 && attr->listen)
+	if (err == 0 && f->attr.listen)
 		err = udp_sock_listen(f);
 	if (err < 0) {
 		fabric_free(f);

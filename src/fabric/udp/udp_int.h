@@ -60,6 +60,12 @@ struct udp_sock {
 	bool connected;	      /* W: constant */
 	uint32_t channel;     /* W: constant; of all that comes from peer */
 	struct udp_addr peer; /* W: constant */
+	/* rocev2's for sending: not connected, so each send names the peer. */
+	bool sends;		    /* W: constant */
+	struct udp_addr local;	    /* what it is bound to */
+	struct sockaddr_storage to; /* the peer again, as the kernel wants it */
+	socklen_t to_len;	    /* 0: connected */
+	struct wire_icrc_flow flow; /* what its packets' ICRC covers */
 	bool active;
 	int family;
 	unsigned int worker; /* who receives from it */
@@ -68,7 +74,8 @@ struct udp_sock {
 	struct udp_sock *bucket_next, *all_next;
 
 	bool gso;	  /* runs go as one super-packet */
-	bool fragmenting; /* the route got narrower than what is sent: DF is cleared */
+	bool fragmenting; /* the route got narrower than what is sent: DF is cleared. In rocev2
+			   * a NIC drops those, a peer like us takes them */
 	bool armed;	  /* waits for EPOLLOUT */
 	uint32_t payload; /* what the route carries */
 	uint32_t rcvbuf;  /* bytes, as granted */
@@ -97,6 +104,14 @@ struct udp_chan {
 	_Atomic uint64_t path_hash[UDP_PATHS]; /* W: of path[].peer; 0: none */
 };
 
+/* rocev2: what QPs to one host share. */
+struct udp_host {
+	struct udp_addr addr;  /* W: constant; port 0 */
+	_Atomic uint64_t ipid; /* W: see fabric/ipid.h */
+	uint32_t refs;
+	struct udp_host *next;
+};
+
 enum udp_pend { UDP_PEND_READY = 1, UDP_PEND_LATE = 2 };
 
 struct udp_qp {
@@ -108,6 +123,12 @@ struct udp_qp {
 	bool connected;
 	struct fabric_peer peer;
 	struct protect_key tx_key;
+
+	/* rocev2. */
+	_Atomic(struct udp_host *) host;    /* W: NULL until connected: nobody is heard */
+	struct fabric_key *keys;	    /* deliver's; one for each slot */
+	uint32_t wire_psn[FABRIC_DATA_QPS]; /* of each transport QP's next packet */
+	uint32_t ctrl_psn;
 
 	_Atomic uint32_t pend;	  /* W: enum udp_pend; not 0 means: on the stack */
 	_Atomic uint64_t late;	  /* W: channel << 32 | message */
@@ -180,6 +201,8 @@ struct udp_fabric {
 	_Atomic bool stop;
 
 	struct udp_sock *listener;
+	struct udp_host *hosts; /* rocev2 */
+	struct rng rng;		/* rocev2: keys */
 	struct udp_sock *all;
 	struct udp_sock *bucket[UDP_SOCK_BUCKETS];
 	unsigned int lingering, armed, next_worker;
@@ -228,6 +251,7 @@ bool udp_addr_equal(const struct udp_addr *a, const struct udp_addr *b);
 bool udp_addr_is_v4(const struct udp_addr *addr);
 bool udp_addr_is_any(const struct udp_addr *addr);   /* of either family, or not set */
 uint64_t udp_addr_hash(const struct udp_addr *addr); /* never 0 */
+bool udp_addr_same_ip(const struct udp_addr *a, const struct udp_addr *b);
 void udp_addr_text(const struct udp_addr *addr, char *buf, size_t len);
 
 /* sock.c */
@@ -272,11 +296,30 @@ int udp_wait(struct fabric *f, uint64_t deadline_ns);
 int udp_fd(struct fabric *f);
 void udp_wake(struct fabric *f);
 
+/* rocev2.c */
+int udp_rocev2_open(struct udp_fabric *f);
+/* Numbers of a QP that got this index, and its receiving half. */
+int udp_rocev2_qp_init(struct udp_fabric *f, struct udp_qp *qp, uint32_t index,
+		       struct rx_table *table);
+int udp_rocev2_connect(struct udp_fabric *f, struct udp_qp *qp);
+void udp_rocev2_qp_fini(struct udp_fabric *f, struct udp_qp *qp); /* no worker sees it */
+/* W: of packets that came from and went to these addresses. */
+void udp_rocev2_flow(struct wire_icrc_flow *flow, const struct udp_addr *from,
+		     const struct udp_addr *to, uint16_t to_port);
+/* W: the peer's, where that is who sent; else NULL. */
+struct udp_host *udp_rocev2_host(const struct udp_qp *qp, const struct udp_addr *from);
+/* The largest path MTU of InfiniBand that is no more than this. */
+uint32_t udp_rocev2_payload(uint32_t bytes);
+/* A random number above the index; never one that InfiniBand keeps for itself. */
+int udp_qpn_draw(const struct udp_fabric *f, uint32_t index, uint32_t *out);
+
 /* paths.c */
 /* W: the channel of a QP that this address is known as; 0 where it is not. */
 uint32_t udp_channel_of(const struct udp_sock *s, const struct udp_qp *qp,
 			const struct udp_addr *from);
-int udp_paths_connect(struct udp_fabric *f, struct udp_qp *qp);
+/* Opens channels [0, channels) to the peer. */
+int udp_paths_connect(struct udp_fabric *f, struct udp_qp *qp, const struct udp_addr *peer,
+		      uint32_t channels);
 void udp_paths_drop(struct udp_fabric *f, struct udp_qp *qp);
 /* The path by which a verified control datagram came, or -errno: it is dropped. */
 int udp_path_of_ctrl(struct udp_fabric *f, const struct udp_ctrl *c);
