@@ -20,6 +20,8 @@ int sim_create(uint64_t seed, const struct sdr_alloc *alloc, struct sim **out)
 	rng_init(&sim->rng, seed);
 	heap_init(&sim->heap, alloc);
 	sim_pool_init(&sim->pool, alloc);
+	wire_icrc_flow_v6(&sim->flow.icrc, (const uint8_t[16]){0xfd, 1},
+			  (const uint8_t[16]){0xfd, 2}, FABRIC_ROCEV2_PORT, FABRIC_ROCEV2_PORT);
 	*out = sim;
 	return 0;
 }
@@ -110,7 +112,8 @@ int sim_fabric_open(struct sim *sim, int host, const struct sim_fabric_attr *att
 	struct sim_fabric *f;
 	int err;
 
-	if (host < 0 || (uint32_t)host >= sim->nhosts || attr->max_payload > SIM_MAX_PAYLOAD)
+	if (host < 0 || (uint32_t)host >= sim->nhosts || attr->max_payload > SIM_MAX_PAYLOAD ||
+	    sim_device_check(&attr->device))
 		return -EINVAL;
 	f = alloc_zeroed(sim->alloc, sizeof(*f));
 	if (!f)
@@ -121,14 +124,21 @@ int sim_fabric_open(struct sim *sim, int host, const struct sim_fabric_attr *att
 	f->attr = *attr;
 	if (!f->attr.max_payload)
 		f->attr.max_payload = SIM_DEFAULT_PAYLOAD;
+	if (f->attr.device.rocev2)
+		f->attr.max_payload = sim_rdma_mtu(f->attr.max_payload);
+	if (f->attr.device.rocev2 && !f->attr.device.generations)
+		f->attr.device.generations = FABRIC_MAX_GENERATIONS;
 	if (!f->attr.max_ctrl)
 		f->attr.max_ctrl = SIM_DEFAULT_CTRL_EVENTS;
 	f->event.kind = SIM_EVENT_WRITABLE;
 	heap_node_init(&f->event.node);
+	f->send_event.kind = SIM_EVENT_SEND;
+	heap_node_init(&f->send_event.node);
+	sim_fifo_init(&f->runs);
 	deliver_worker_init(&f->worker, 0);
 	f->pend_tail = &f->pend;
 	sim_fifo_init(&f->ctrl);
-	err = fabric_slot(sim, f);
+	err = f->attr.max_payload ? fabric_slot(sim, f) : -EINVAL;
 	if (err) {
 		alloc_free(sim->alloc, f);
 		return err;
@@ -139,11 +149,33 @@ int sim_fabric_open(struct sim *sim, int host, const struct sim_fabric_attr *att
 
 struct sim_qp *sim_qp_find(const struct sim *sim, uint32_t qpn)
 {
-	struct sim_qp *qp = sim->qp[qpn % SIM_QPN_BUCKETS];
+	const struct sim_qpn *number = sim->qpn[qpn % SIM_QPN_BUCKETS];
 
-	while (qp && qp->rx.qpn != qpn)
-		qp = qp->bucket_next;
-	return qp;
+	while (number && number->qpn != qpn)
+		number = number->bucket_next;
+	return number ? number->qp : NULL;
+}
+
+void sim_qpn_add(struct sim *sim, struct sim_qpn *number, struct sim_qp *qp)
+{
+	struct sim_qpn **bucket;
+
+	do {
+		number->qpn = (uint32_t)rng_next(&sim->rng) & WIRE_QPN_MASK;
+	} while (number->qpn < SIM_QPN_FIRST || sim_qp_find(sim, number->qpn));
+	number->qp = qp;
+	bucket = &sim->qpn[number->qpn % SIM_QPN_BUCKETS];
+	number->bucket_next = *bucket;
+	*bucket = number;
+}
+
+void sim_qpn_remove(struct sim *sim, struct sim_qpn *number)
+{
+	struct sim_qpn **at = &sim->qpn[number->qpn % SIM_QPN_BUCKETS];
+
+	while (*at != number)
+		at = &(*at)->bucket_next;
+	*at = number->bucket_next;
 }
 
 /* Links. */
@@ -330,8 +362,8 @@ static void arrive_refused(struct sim *sim, const struct sim_packet *p)
 {
 	struct sim_qp *qp = sim_qp_find(sim, p->to_qpn);
 
-	if (!qp || sim_fabric_of(qp->base.fabric)->index != p->head.to_fabric)
-		return;
+	if (!qp || sim_fabric_of(qp->base.fabric)->index != p->head.to_fabric || qp->rdma)
+		return; /* an RDMA device tells nobody of ICMP */
 	qp->chan[p->head.channel].refused = true;
 	sim_pend(sim_fabric_of(qp->base.fabric), qp, SIM_PEND_REFUSED);
 }
@@ -342,11 +374,15 @@ static bool arrive_ctrl(struct sim_fabric *f, struct sim_qp *qp, uint32_t channe
 {
 	struct deliver_ctrl ctrl;
 
-	if (deliver_ctrl(&f->worker, &qp->rx, channel, NULL, pkt, &ctrl))
+	if (deliver_ctrl(&f->worker, &qp->rx, channel, &f->sim->flow, pkt, &ctrl))
 		return false;
 	if (f->ctrl.n >= f->attr.max_ctrl) {
 		deliver_count(&f->worker, SDR_CTR_rx_ctrl_dropped, 1);
 		return false;
+	}
+	if (qp->rdma) {
+		p->head.channel = ctrl.channel;
+		p->head.from_qpn = ctrl.src_qpn;
 	}
 	p->to_qpn = qp->rx.qpn;
 	p->psn = ctrl.psn;
@@ -360,7 +396,8 @@ static unsigned int arrive_data(struct sim_fabric *f, struct sim_qp *qp, uint32_
 				const struct deliver_pkt *pkt, unsigned int n)
 {
 	struct deliver_facts facts = {0};
-	unsigned int used = deliver_data(&f->worker, &qp->rx, channel, NULL, pkt, n, &facts);
+	unsigned int used =
+		deliver_data(&f->worker, &qp->rx, channel, &f->sim->flow, pkt, n, &facts);
 
 	if (facts.committed)
 		sim_pend(f, qp, SIM_PEND_READY);
@@ -370,6 +407,23 @@ static unsigned int arrive_data(struct sim_fabric *f, struct sim_qp *qp, uint32_
 		sim_pend(f, qp, SIM_PEND_LATE);
 	}
 	return used;
+}
+
+/* A packet for one of an RDMA device's numbers: true, and the channel, where it goes on. */
+static bool arrive_rdma(struct sim_fabric *f, struct sim_qp *qp, uint32_t qpn, uint8_t opcode,
+			const struct deliver_pkt *pkt, uint32_t *channel)
+{
+	int which = deliver_data_qp(&qp->rx, qpn);
+
+	if ((opcode == WIRE_OP_DATA) != (which >= 0)) {
+		deliver_unknown(&f->worker); /* another transport's */
+		return false;
+	}
+	*channel = which < 0 ? 0 : (uint32_t)which % FABRIC_MAX_CHANNELS;
+	if (which < 0 || !f->attr.device.nic)
+		return true;
+	sim_rdma_arrive(f, qp, (uint32_t)which, pkt);
+	return false;
 }
 
 /* n packets that came to one fabric on one channel; takes them. */
@@ -397,7 +451,10 @@ static void arrive(struct sim *sim, struct sim_fabric *f, struct sim_packet **p,
 			deliver_unknown(&f->worker);
 			continue;
 		}
-		channel = sim_addr_channel(f, qp, &p[i]->head);
+		if (qp->rdma && !arrive_rdma(f, qp, qpn, opcode, &pkt[i], &channel))
+			continue;
+		if (!qp->rdma)
+			channel = sim_addr_channel(f, qp, &p[i]->head);
 		if (channel == SIM_NONE)
 			continue;
 		if (opcode == WIRE_OP_DATA)
@@ -508,6 +565,13 @@ void sim_advance(struct sim *sim, uint64_t until_ns)
 							  offsetof(struct sim_fabric, event)))
 				->writable = true;
 			break;
+		case SIM_EVENT_SEND:
+			heap_remove(&sim->heap, node);
+			sim_runs_send((struct sim_fabric *)(uintptr_t)((uint8_t *)event -
+								       offsetof(struct sim_fabric,
+										send_event)),
+				      sim->now_ns);
+			break;
 		}
 	}
 	sim->now_ns = u64_max(sim->now_ns, until_ns);
@@ -551,6 +615,11 @@ void sim_inject(struct sim *sim, struct fabric *to, const void *bytes, size_t le
 	arrive(sim, sim_fabric_of(to), &p, 1);
 }
 
+uint64_t sim_starved(const struct fabric *f)
+{
+	return sim_fabric_of(f)->starved_pkts;
+}
+
 uint64_t sim_in_flight(const struct sim *sim)
 {
 	return sim->in_flight;
@@ -570,6 +639,12 @@ static uint64_t check_fifo(const struct sim_link *l)
 	return n;
 }
 
+static uint64_t check_fabric(const struct sim_fabric *f)
+{
+	SDR_ASSERT((f->runs.head != NULL) == (f->send_event.node.pos != HEAP_NONE));
+	return f->ctrl.n;
+}
+
 void sim_check(const struct sim *sim)
 {
 	uint64_t n = 0;
@@ -582,7 +657,7 @@ void sim_check(const struct sim *sim)
 		}
 	}
 	for (uint32_t i = 0; i < sim->nfabrics; i++)
-		n += sim->fabric[i] ? sim->fabric[i]->ctrl.n : 0;
+		n += sim->fabric[i] ? check_fabric(sim->fabric[i]) : 0;
 	for (uint32_t i = 0; i < sim->heap.n; i++) {
 		const struct sim_event *event = (const struct sim_event *)(void *)sim->heap.slot[i];
 

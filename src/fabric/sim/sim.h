@@ -14,7 +14,7 @@
  *
  * Files: sim.c (world, links, events), sim_paths.c (several paths between two hosts),
  * sim_addr.c (addresses, NAT), sim_fabric.c (the contract's table), sim_tx.c (post and control
- * datagrams), sim_pool.c (memory of packets in flight).
+ * datagrams), sim_rdma.c (rocev2, and a NIC's receiver), sim_pool.c (memory of packets in flight).
  */
 #ifndef SDR_FABRIC_SIM_SIM_H
 #define SDR_FABRIC_SIM_SIM_H
@@ -90,12 +90,49 @@ int sim_nat_rebind(struct sim *sim, int host);
 /* Its state and counters; NULL: no NAT there. */
 const struct link_nat *sim_nat(const struct sim *sim, int host);
 
+/*
+ * What an RDMA device does and a socket does not; zeros: nothing of it. All but zero_copy_ns
+ * ask for rocev2.
+ *
+ * rocev2: packets are to the letter, with an ICRC over a constant flow (there is no IP header
+ * here that could be looked at); both ends know each other's addresses from the start, nothing
+ * is learnt from packets, no NAT is crossed; facts name the newest packet. Receiving is
+ * deliver.c's, unless `nic` says more.
+ *
+ * nic: receives as hardware does. A packet with a live key and a receive to take has its bytes
+ * written, whether its bit is set or not (no FABRIC_CAP_NO_REWRITE); poll and fence take its
+ * completion, which names {transport QP, immediate, length}, and set the bit. Damaged packets
+ * and those with another key vanish (FABRIC_CAP_SILENT_LATE). An empty packet touches no
+ * memory, so nobody looks at its key: it completes whenever it comes.
+ */
+struct sim_device {
+	bool rocev2;
+	bool nic;
+	/*
+	 * Keys belong to slot and generation, and outlive the fence: until the next binding what
+	 * they let in is written nowhere, but completes.
+	 */
+	bool lasting_keys;
+	uint32_t generations;  /* 1, 2 or 4; 0: 4 */
+	uint32_t recv_depth;   /* nic: receives of a transport QP; 0: no end of them */
+	uint64_t late_ns;      /* as in fabric_caps */
+	uint64_t zero_copy_ns; /* FABRIC_CAP_ZERO_COPY: so long after post memory with an mr is
+				* read, and the run sent. 0: at once */
+};
+
+/* Receives on a transport QP of whose generation nothing is bound (recv_depth). */
+#define SIM_RECV_SHALLOW 16u
+/* Runs that a device with zero_copy_ns takes before it says -EAGAIN. */
+#define SIM_SEND_RUNS 256u
+
 struct sim_fabric_attr {
-	uint32_t max_payload;	 /* largest payload; a path takes the smaller end's. 0: 1436 */
+	uint32_t max_payload;	 /* largest payload; a path takes the smaller end's. 0: 1436.
+				  * rocev2: the path MTU, a power of two, at most as large */
 	uint32_t max_ctrl;	 /* control datagrams waiting for poll; beyond, they are dropped
 				  * and counted. 0: SIM_DEFAULT_CTRL_EVENTS */
 	uint64_t tx_queue_bytes; /* post and ctrl say -EAGAIN while the link's queue is longer;
 				  * FABRIC_EV_WRITABLE comes at half of it. 0: never */
+	struct sim_device device;
 };
 
 /* Opens a device on a host; a host may have several. -EINVAL, -ENOSPC, -ENOMEM. */
@@ -151,6 +188,12 @@ void sim_filter_set(struct sim *sim, sim_filter_fn *fn, void *arg);
 /* These bytes, from BTH to trailer, arrive at a fabric now, on a channel. */
 void sim_inject(struct sim *sim, struct fabric *to, const void *bytes, size_t len,
 		uint32_t channel);
+
+/* Writes the ICRC that is right here behind so many bytes, BTH to pad: at least a BTH. */
+void sim_icrc_seal(const struct sim *sim, uint8_t *bytes, size_t unsealed);
+
+/* Packets that found no receive to take (recv_depth), so far. */
+uint64_t sim_starved(const struct fabric *f);
 
 /* Packets on links and control datagrams not yet taken. */
 uint64_t sim_in_flight(const struct sim *sim);

@@ -82,12 +82,15 @@ void sim_addr_set(struct sim_qp *qp, uint32_t channel, const struct sim_addr *ad
 
 	ch->addr[0] = *addr;
 	ch->link = NULL;
-	ch->port = qp->connected && qp->peer.active ? socket_of(f, addr, channel) : f->port;
+	ch->port = qp->rdma || (qp->connected && qp->peer.active) ? socket_of(f, addr, channel)
+								  : f->port;
 	if (addr->fabric != SIM_NONE)
 		peer = f->sim->fabric[addr->fabric];
 	qp->path_payload = f->attr.max_payload;
 	if (peer && peer->attr.max_payload < qp->path_payload)
 		qp->path_payload = peer->attr.max_payload;
+	if (qp->rdma)
+		qp->path_payload = qp->peer.payload_bytes; /* its transport QPs' */
 }
 
 void sim_addr_head(struct sim_qp *qp, uint32_t channel, const struct sim_addr *to,
@@ -177,13 +180,15 @@ int sim_addr_of_ctrl(struct sim_fabric *f, struct sim_qp *qp, const struct sim_p
 	bool newest;
 	int found;
 
-	if (p->head.from_host == SIM_NONE)
+	if (p->head.from_host == SIM_NONE && !qp->rdma)
 		return 0;
 	if (p->head.channel >= qp->channels ||
 	    (qp->connected && p->head.from_qpn != qp->peer.qpn)) {
 		deliver_count(&f->worker, SDR_CTR_rx_malformed, 1);
 		return -EBADMSG;
 	}
+	if (qp->rdma)
+		return 0;
 	ch = &qp->chan[p->head.channel];
 	newest = !ch->ctrl_seen || seq24_before(ch->newest_psn, p->psn);
 	found = qp->connected && qp->peer.active ? 0 : addr_find(ch, &p->head);

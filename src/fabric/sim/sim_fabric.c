@@ -13,15 +13,20 @@ static void sim_caps(const struct fabric *fabric, struct fabric_caps *out)
 {
 	const struct sim_fabric *f = sim_fabric_of(fabric);
 
+	const struct sim_device *d = &f->attr.device;
+
 	*out = (struct fabric_caps){
-		.flags = FABRIC_CAP_NO_REWRITE | FABRIC_CAP_VIRTUAL_TIME,
+		.flags = FABRIC_CAP_VIRTUAL_TIME |
+			 (d->nic ? FABRIC_CAP_SILENT_LATE : FABRIC_CAP_NO_REWRITE) |
+			 (d->zero_copy_ns ? FABRIC_CAP_ZERO_COPY : 0),
 		.max_payload_bytes = f->attr.max_payload,
 		.max_train_bytes = UINT32_MAX,
 		.max_channels = FABRIC_MAX_CHANNELS,
 		.udp_port = f->port,
-		.mode = WIRE_SDR,
-		.max_ctrl_bytes = FABRIC_CTRL_MAX,
-		.generations = 1,
+		.mode = d->rocev2 ? WIRE_ROCEV2 : WIRE_SDR,
+		.max_ctrl_bytes = d->rocev2 ? FABRIC_ROCEV2_CTRL_MAX : FABRIC_CTRL_MAX,
+		.generations = d->rocev2 ? d->generations : 1,
+		.late_ns = d->late_ns,
 	};
 }
 
@@ -32,22 +37,11 @@ static uint64_t sim_now_ns(const struct fabric *f)
 
 /* QPs. */
 
-static uint32_t new_qpn(struct sim *sim)
-{
-	uint32_t qpn;
-
-	do {
-		qpn = (uint32_t)rng_next(&sim->rng) & WIRE_QPN_MASK;
-	} while (qpn < SIM_QPN_FIRST || sim_qp_find(sim, qpn));
-	return qpn;
-}
-
 static int sim_qp_create(struct fabric *fabric, const struct fabric_qp_attr *attr,
 			 struct fabric_qp **out)
 {
 	struct sim_fabric *f = sim_fabric_of(fabric);
-	struct sim_qp *qp, **bucket;
-	uint32_t qpn;
+	struct sim_qp *qp;
 
 	if (attr->channels == 0 || attr->channels > FABRIC_MAX_CHANNELS)
 		return -EINVAL;
@@ -57,15 +51,17 @@ static int sim_qp_create(struct fabric *fabric, const struct fabric_qp_attr *att
 	qp->base.fabric = fabric;
 	qp->cookie = attr->cookie;
 	qp->channels = attr->channels;
-	qpn = new_qpn(f->sim);
+	sim_qpn_add(f->sim, &qp->number, qp);
 	qp->token = rng_next(&f->sim->rng);
 	qp->start_psn = (uint32_t)rng_next(&f->sim->rng) & WIRE_PSN_MASK;
 	for (uint32_t i = 0; i < qp->channels; i++)
 		qp->chan[i].psn = qp->start_psn;
-	deliver_qp_init(&qp->rx, qpn, qp->token, attr->table);
-	bucket = &f->sim->qp[qpn % SIM_QPN_BUCKETS];
-	qp->bucket_next = *bucket;
-	*bucket = qp;
+	deliver_qp_init(&qp->rx, qp->number.qpn, qp->token, attr->table);
+	if (f->attr.device.rocev2 && sim_rdma_create(qp)) {
+		sim_qpn_remove(f->sim, &qp->number);
+		alloc_free(f->sim->alloc, qp);
+		return -ENOMEM;
+	}
 	qp->at = &f->qps;
 	qp->fabric_next = f->qps;
 	if (qp->fabric_next)
@@ -112,17 +108,18 @@ static void sim_qp_destroy(struct fabric_qp *fqp)
 {
 	struct sim_qp *qp = sim_qp_of(fqp);
 	struct sim_fabric *f = sim_fabric_of(fqp->fabric);
-	struct sim_qp **bucket = &f->sim->qp[qp->rx.qpn % SIM_QPN_BUCKETS];
 
 	/* Nothing of this world runs while we are here, and nobody finds it afterwards. */
-	while (*bucket != qp)
-		bucket = &(*bucket)->bucket_next;
-	*bucket = qp->bucket_next;
+	sim_qpn_remove(f->sim, &qp->number);
 	*qp->at = qp->fabric_next;
 	if (qp->fabric_next)
 		qp->fabric_next->at = qp->at;
 	forget_ctrl(f, qp->rx.qpn);
 	forget_pend(f, qp);
+	sim_runs_forget(f, qp);
+	if (qp->rdma)
+		sim_rdma_destroy(qp);
+	alloc_free(f->sim->alloc, qp->tx_runs);
 	alloc_free(f->sim->alloc, qp);
 }
 
@@ -134,6 +131,7 @@ static void sim_close(struct fabric *fabric)
 		sim_qp_destroy(&f->qps->base);
 	SDR_ASSERT(!f->ctrl.head && !f->pend);
 	heap_remove(&f->sim->heap, &f->event.node);
+	alloc_free(f->sim->alloc, f->cq);
 	f->sim->fabric[f->index] = NULL;
 	alloc_free(f->sim->alloc, f);
 }
@@ -144,6 +142,10 @@ static void sim_qp_local(const struct fabric_qp *fqp, struct fabric_local *out)
 
 	*out = (struct fabric_local){
 		.qpn = qp->rx.qpn, .token = qp->token, .start_psn = qp->start_psn};
+	if (!qp->rdma)
+		return;
+	memcpy(out->data_qpn, qp->rx.data_qpn, sizeof(out->data_qpn));
+	sim_fabric_addr(fqp->fabric, &out->addr);
 }
 
 static void sim_table_set(struct fabric_qp *qp, struct rx_table *table)
@@ -181,20 +183,30 @@ static void meet(struct sim_qp *passive, const struct sim_qp *active)
 static int sim_qp_connect(struct fabric_qp *fqp, const struct fabric_peer *peer)
 {
 	struct sim_qp *qp = sim_qp_of(fqp), *other;
-	struct sim *sim = sim_fabric_of(fqp->fabric)->sim;
+	const struct sim_fabric *f = sim_fabric_of(fqp->fabric);
+	struct sim *sim = f->sim;
 	struct sim_addr addr;
+	bool reaches = peer->active || qp->rdma;
+	int err;
 
 	if (qp->connected)
 		return -EISCONN;
-	if (peer->active && sim_addr_find(sim, &peer->addr, &addr))
+	if (reaches && sim_addr_find(sim, &peer->addr, &addr))
 		return -EINVAL;
+	if (f->attr.device.zero_copy_ns && !qp->tx_runs)
+		qp->tx_runs = alloc_zeroed(sim->alloc, SIM_TX_KEYS * sizeof(*qp->tx_runs));
+	if (f->attr.device.zero_copy_ns && !qp->tx_runs)
+		return -ENOMEM;
+	err = qp->rdma ? sim_rdma_connect(qp, peer) : 0;
+	if (err)
+		return err;
 	qp->peer = *peer;
 	qp->connected = true;
 	protect_checksum_key(&qp->tx_key, peer->token);
-	for (uint32_t c = 0; peer->active && c < qp->channels; c++)
+	for (uint32_t c = 0; reaches && c < qp->channels; c++)
 		sim_addr_set(qp, c, &addr);
 	other = sim_qp_find(sim, peer->qpn);
-	if (other) {
+	if (other && !qp->rdma) {
 		meet(qp, other);
 		meet(other, qp);
 	}
@@ -267,6 +279,8 @@ static int sim_poll(struct fabric *fabric, struct fabric_event *ev, unsigned int
 	struct sim_fabric *f = sim_fabric_of(fabric);
 	unsigned int n = 0;
 
+	if (f->cq_n)
+		sim_rdma_poll(f);
 	if (f->writable && n < max) {
 		f->writable = false;
 		ev[n].type = FABRIC_EV_WRITABLE;
@@ -289,22 +303,19 @@ static int sim_poll(struct fabric *fabric, struct fabric_event *ev, unsigned int
 
 /* The rest. */
 
-static bool sim_tx_busy(struct fabric_qp *qp, uint32_t message)
-{
-	(void)qp;
-	(void)message;
-	return false;
-}
-
 static int sim_bind(struct fabric_qp *qp, uint32_t message, const struct fabric_bind *b,
 		    struct fabric_key *key)
 {
 	*key = (struct fabric_key){0};
+	if (sim_qp_of(qp)->rdma)
+		return sim_rdma_bind(sim_qp_of(qp), message, b, key);
 	return deliver_bind(&sim_qp_of(qp)->rx, message, b, NULL);
 }
 
 static void sim_fence_begin(struct fabric_qp *qp, uint32_t message)
 {
+	if (sim_qp_of(qp)->rdma)
+		sim_rdma_fence_begin(sim_qp_of(qp), message);
 	deliver_fence_begin(&sim_qp_of(qp)->rx, message);
 }
 
@@ -313,10 +324,10 @@ static int sim_fence_done(struct fabric_qp *qp, uint32_t message)
 	return deliver_fence_done(&sim_qp_of(qp)->rx, message);
 }
 
+/* There is nothing to keep; but it is not NULL, which says that memory is not registered. */
 static int sim_mr_reg(struct fabric *f, const struct fabric_mr_attr *attr, void **mr)
 {
-	(void)f;
-	*mr = NULL;
+	*mr = f;
 	return attr->dmabuf ? -EOPNOTSUPP : 0;
 }
 

@@ -21,9 +21,10 @@
 #define SIM_ADDRS 3u		 /* a channel's current address and two candidates */
 #define SIM_PROTO_ICMP 1u
 #define SIM_PROTO_UDP 17u
-#define SIM_QPN_FIRST 2u /* 0 and 1 are special in RoCE */
+#define SIM_QPN_FIRST 2u  /* 0 and 1 are special in RoCE */
+#define SIM_TX_KEYS 4096u /* more messages than can be under way, so none are confused */
 
-enum sim_event_kind { SIM_EVENT_LINK, SIM_EVENT_PACKET, SIM_EVENT_WRITABLE };
+enum sim_event_kind { SIM_EVENT_LINK, SIM_EVENT_PACKET, SIM_EVENT_WRITABLE, SIM_EVENT_SEND };
 
 /* An entry of the world's one heap, embedded first in what it is about. */
 struct sim_event {
@@ -103,10 +104,37 @@ struct sim_channel {
 
 enum sim_pend { SIM_PEND_READY = 1, SIM_PEND_LATE = 2, SIM_PEND_REFUSED = 4 };
 
+struct sim_qp;
+
+/* One of a QP's numbers. */
+struct sim_qpn {
+	struct sim_qpn *bucket_next; /* by QPN, world-wide */
+	struct sim_qp *qp;
+	uint32_t qpn;
+};
+
+/* nic: memory behind a key. */
+struct sim_region {
+	struct fabric_key key;
+	uint8_t *base; /* NULL: what is written is discarded */
+	uint64_t len;
+	bool live;
+};
+
+/* rocev2: what a QP has besides. */
+struct sim_rdma {
+	struct sim_qpn data[FABRIC_DATA_QPS]; /* qpn 0: none */
+	struct fabric_key *keys;	      /* deliver's; from the connect on */
+	struct sim_region *region; /* by message modulo messages * generations; as keys */
+	uint32_t recv_used[FABRIC_DATA_QPS];
+	uint32_t bound[FABRIC_MAX_GENERATIONS]; /* receives */
+};
+
 struct sim_qp {
 	struct fabric_qp base;
 	struct deliver_qp rx;
-	struct sim_qp *bucket_next;	  /* by QPN, world-wide */
+	struct sim_qpn number;
+	struct sim_rdma *rdma;		  /* NULL: sdr mode */
 	struct sim_qp *fabric_next, **at; /* of the fabric */
 	struct sim_qp *pend_next;	  /* with something to tell */
 	void *cookie;
@@ -119,7 +147,23 @@ struct sim_qp {
 	struct protect_key tx_key;
 	uint32_t pend; /* enum sim_pend; not 0: in the fabric's list */
 	uint32_t late_channel, late_message;
+	uint16_t *tx_runs; /* zero_copy_ns: by message modulo SIM_TX_KEYS; from the connect on */
+	uint64_t asked_ns; /* tx_busy(): who asks again and again in one instant waits there */
+	uint32_t asked_message, asked;
 	struct sim_channel chan[FABRIC_MAX_CHANNELS];
+};
+
+/* A run that waits to be read (zero_copy_ns): the bytes of a sim_packet. */
+struct sim_run {
+	struct fabric_write w;
+	bool reads; /* the caller's memory; else its bytes follow */
+};
+
+/* nic: what poll finds. */
+struct sim_completion {
+	struct sim_qp *qp; /* NULL: destroyed meanwhile */
+	uint32_t which;	   /* transport QP, as fabric_data_qp() */
+	uint32_t slot, packet, fragment, len;
 };
 
 struct sim_fabric {
@@ -135,6 +179,13 @@ struct sim_fabric {
 	struct sim_qp *pend, **pend_tail;
 	struct sim_fifo ctrl; /* received, not yet taken */
 	bool writable;
+	/* zero_copy_ns: runs not yet read. send_event is in the heap if there are any. */
+	struct sim_event send_event;
+	struct sim_fifo runs;
+	bool runs_full; /* somebody was not taken */
+	struct sim_completion *cq;
+	uint32_t cq_n, cq_cap;
+	uint64_t starved_pkts;
 };
 
 struct sim_host {
@@ -163,7 +214,8 @@ struct sim {
 	uint64_t in_flight;
 	uint64_t link_epoch; /* changes with the set of links */
 	struct sim_link *link[SIM_LINK_BUCKETS];
-	struct sim_qp *qp[SIM_QPN_BUCKETS];
+	struct sim_qpn *qpn[SIM_QPN_BUCKETS];
+	struct deliver_flow flow; /* rocev2: what every ICRC covers */
 	struct sim_host *host;
 	uint32_t nhosts, cap_hosts;
 	struct sim_fabric **fabric; /* NULL: closed */
@@ -215,6 +267,9 @@ struct sim_packet *sim_packet_new(struct sim_pool *pool, uint32_t len);
 void sim_packet_free(struct sim_pool *pool, struct sim_packet *p);
 
 /* sim.c */
+/* Draws a QP number for this QP and enters it. */
+void sim_qpn_add(struct sim *sim, struct sim_qpn *number, struct sim_qp *qp);
+void sim_qpn_remove(struct sim *sim, struct sim_qpn *number);
 struct sim_qp *sim_qp_find(const struct sim *sim, uint32_t qpn);
 struct sim_link *sim_link_find(const struct sim *sim, uint32_t from, uint32_t to, uint32_t channel);
 /* Finds or makes; NULL: no memory. */
@@ -251,8 +306,28 @@ void sim_path_name(const struct fabric_qp *qp, uint32_t channel, char *buf, size
 /* sim_tx.c */
 int sim_post(struct fabric *f, struct fabric_write *w, unsigned int n);
 int sim_ctrl(struct fabric_qp *qp, uint32_t channel, uint32_t path, const void *data, size_t len);
+/* Reads and sends the runs that are due until then. */
+void sim_runs_send(struct sim_fabric *f, uint64_t until_ns);
+void sim_runs_forget(struct sim_fabric *f, const struct sim_qp *qp);
+bool sim_tx_busy(struct fabric_qp *qp, uint32_t message);
 /* "Port unreachable" from the host that p came to, back to its sender. */
 void sim_refuse(struct sim *sim, const struct sim_packet *p);
+
+/* sim_rdma.c */
+int sim_device_check(const struct sim_device *d);
+/* rocev2: the largest path MTU that fits so many bytes; 0: none. */
+uint32_t sim_rdma_mtu(uint32_t bytes);
+int sim_rdma_create(struct sim_qp *qp);
+void sim_rdma_destroy(struct sim_qp *qp);
+int sim_rdma_connect(struct sim_qp *qp, const struct fabric_peer *peer);
+int sim_rdma_bind(struct sim_qp *qp, uint32_t message, const struct fabric_bind *b,
+		  struct fabric_key *key);
+void sim_rdma_fence_begin(struct sim_qp *qp, uint32_t message);
+/* nic: n packets arrive for one transport QP. */
+void sim_rdma_arrive(struct sim_fabric *f, struct sim_qp *qp, uint32_t which,
+		     const struct deliver_pkt *pkt);
+/* nic: completions become bits. */
+void sim_rdma_poll(struct sim_fabric *f);
 
 /* sim_fabric.c */
 extern const struct fabric_ops sim_fabric_ops;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sending in virtual time: ask the filter and the link what becomes of a packet, and only
- * then encode it, as often as it will arrive.
+ * then encode it, as often as it will arrive. A device with zero_copy_ns does so later, when it
+ * reads the run's memory.
  */
 #include "fabric/sim/sim_int.h"
 
@@ -129,7 +130,22 @@ static void encode(struct sim_packet *p, const struct sim_qp *qp, size_t hdr_len
 	};
 
 	memset(p->bytes + hdr_len + len, 0, pad);
-	protect_seal(&qp->tx_key, &whole, p->bytes + hdr_len + len + pad);
+	if (qp->rdma)
+		sim_icrc_seal(sim_fabric_of(qp->base.fabric)->sim, p->bytes, whole.hdr_len);
+	else
+		protect_seal(&qp->tx_key, &whole, p->bytes + whole.hdr_len);
+}
+
+/* Each packet's index has to follow from its offset, and fit the immediate. */
+static int check_rdma(const struct sim_qp *qp, const struct fabric_write *w)
+{
+	if (w->channel >= qp->peer.channels)
+		return -ENOTCONN;
+	if (w->payload_bytes != qp->peer.payload_bytes || w->offset % w->payload_bytes ||
+	    w->offset / w->payload_bytes + w->count >
+		    wire_imm_max_packets(fabric_imm_split(qp->peer.messages)))
+		return -EINVAL;
+	return 0;
 }
 
 static int check_write(const struct sim_fabric *f, const struct fabric_write *w)
@@ -143,20 +159,42 @@ static int check_write(const struct sim_fabric *f, const struct fabric_write *w)
 		return -EINVAL;
 	if (!qp->connected || !qp->chan[w->channel].addr[0].set)
 		return -ENOTCONN;
-	return w->payload_bytes > qp->path_payload ? -EMSGSIZE : 0;
+	if (w->payload_bytes > qp->path_payload)
+		return -EMSGSIZE;
+	return qp->rdma ? check_rdma(qp, w) : 0;
 }
 
-static void send_run(struct sim_fabric *f, struct sim_link *l, const struct sim_head *head,
-		     struct fabric_write *w)
+static void template_fill(const struct sim_qp *qp, const struct fabric_write *w,
+			  struct wire_data_template *tmpl)
 {
-	struct sim_qp *qp = sim_qp_of(w->qp);
-	struct sim_channel *c = &qp->chan[w->channel];
+	const struct fabric_peer *peer = &qp->peer;
+	uint32_t generation;
+
+	if (!qp->rdma) {
+		wire_data_template_sdr(tmpl, peer->qpn, w->message, w->imm);
+		return;
+	}
+	generation = w->message / peer->messages & (peer->generations - 1);
+	(void)wire_data_template_rocev2(
+		tmpl, peer->data_qpn[fabric_data_qp(generation, w->channel)],
+		&(struct wire_rocev2_message){.split = fabric_imm_split(peer->messages),
+					      .slot = w->message & (peer->messages - 1),
+					      .rkey = w->key.rkey,
+					      .user_imm = w->imm,
+					      .payload_bytes = w->payload_bytes});
+	tmpl->va_base = w->key.va;
+}
+
+/* Its PSNs are its own already: it may have waited. */
+static void send_run(struct sim_fabric *f, struct sim_link *l, const struct sim_head *head,
+		     const struct fabric_write *w)
+{
+	const struct sim_qp *qp = sim_qp_of(w->qp);
 	struct wire_data_template tmpl;
 	struct sim_packet_info info;
 
-	w->first_psn = c->psn;
-	wire_data_template_sdr(&tmpl, qp->peer.qpn, w->message, w->imm);
-	fill_info(&info, f->sim, head, c->psn);
+	template_fill(qp, w, &tmpl);
+	fill_info(&info, f->sim, head, w->first_psn);
 	info.message = w->message;
 	for (uint32_t i = 0; i < w->count; i++) {
 		uint32_t len = i + 1 < w->count ? w->payload_bytes : w->last_bytes;
@@ -165,11 +203,10 @@ static void send_run(struct sim_fabric *f, struct sim_link *l, const struct sim_
 		struct sim_packet *p;
 		struct plan plan;
 
-		info.psn = c->psn;
+		info.psn = (w->first_psn + i) & WIRE_PSN_MASK;
 		info.offset = w->offset + at;
 		info.len = len;
 		plan_packet(f->sim, l, &info, (uint32_t)bytes + SIM_IP_OVERHEAD_BYTES, &plan);
-		c->psn = (c->psn + 1) & WIRE_PSN_MASK;
 		if (!plan.copies || !(p = packet_new(f, head, bytes)))
 			continue;
 		wire_data_put(p->bytes, &tmpl, info.psn, info.offset, len);
@@ -178,11 +215,142 @@ static void send_run(struct sim_fabric *f, struct sim_link *l, const struct sim_
 		encode(p, qp, WIRE_DATA_HDR_BYTES, len);
 		fly(f->sim, l, p, &plan);
 	}
+}
+
+static uint64_t run_bytes(const struct fabric_write *w)
+{
+	return (uint64_t)(w->count - 1) * w->payload_bytes + w->last_bytes;
+}
+
+static void run_taken(struct sim_fabric *f, struct sim_channel *c, struct fabric_write *w)
+{
+	w->first_psn = c->psn;
+	c->psn = (c->psn + w->count) & WIRE_PSN_MASK;
 	c->sent_pkts += w->count;
 	deliver_count(&f->worker, SDR_CTR_tx_pkts, w->count);
-	deliver_count(&f->worker, SDR_CTR_tx_bytes,
-		      (uint64_t)(w->count - 1) * w->payload_bytes + w->last_bytes);
+	deliver_count(&f->worker, SDR_CTR_tx_bytes, run_bytes(w));
 }
+
+/* Runs that wait to be read. */
+
+static uint16_t *runs_of(const struct sim_qp *qp, uint32_t message)
+{
+	return &qp->tx_runs[message % SIM_TX_KEYS];
+}
+
+/* True where it was kept; without an mr the bytes are copied now. */
+static bool run_keep(struct sim_fabric *f, const struct fabric_write *w)
+{
+	struct sim_run run = {.w = *w, .reads = w->mr != NULL && run_bytes(w) > 0};
+	size_t copied = run.reads ? 0 : run_bytes(w);
+	struct sim_packet *p = NULL;
+
+	if (f->runs.n < SIM_SEND_RUNS)
+		p = sim_packet_new(&f->sim->pool, (uint32_t)(sizeof(run) + copied));
+	if (p && !f->runs.head &&
+	    heap_set(&f->sim->heap, &f->send_event.node,
+		     f->sim->now_ns + f->attr.device.zero_copy_ns, f->sim->seq++)) {
+		sim_packet_free(&f->sim->pool, p);
+		p = NULL;
+	}
+	if (!p)
+		return false;
+	p->deliver_ns = f->sim->now_ns + f->attr.device.zero_copy_ns;
+	memcpy(p->bytes, &run, sizeof(run));
+	if (copied)
+		memcpy(p->bytes + sizeof(run), w->addr, copied);
+	if (run.reads)
+		++*runs_of(sim_qp_of(w->qp), w->message);
+	sim_fifo_put(&f->runs, p);
+	return true;
+}
+
+/* Ends the wait of the first one. */
+static void run_take(struct sim_fabric *f, struct sim_run *run, struct sim_packet **p)
+{
+	*p = sim_fifo_take(&f->runs);
+	memcpy(run, (*p)->bytes, sizeof(*run));
+	if (run->reads)
+		--*runs_of(sim_qp_of(run->w.qp), run->w.message);
+	else
+		run->w.addr = (*p)->bytes + sizeof(*run);
+}
+
+static void runs_timer(struct sim_fabric *f)
+{
+	heap_remove(&f->sim->heap, &f->send_event.node);
+	/* It was in the heap: there is room. */
+	if (f->runs.head)
+		(void)heap_set(&f->sim->heap, &f->send_event.node, f->runs.head->deliver_ns,
+			       f->sim->seq++);
+	if (f->runs_full && f->runs.n <= SIM_SEND_RUNS / 2) {
+		f->runs_full = false;
+		f->writable = true;
+	}
+}
+
+void sim_runs_send(struct sim_fabric *f, uint64_t until_ns)
+{
+	while (f->runs.head && f->runs.head->deliver_ns <= until_ns) {
+		struct sim_channel *c;
+		struct sim_packet *p;
+		struct sim_head head;
+		struct sim_run run;
+		struct sim_link *l;
+
+		run_take(f, &run, &p);
+		c = &sim_qp_of(run.w.qp)->chan[run.w.channel];
+		sim_addr_head(sim_qp_of(run.w.qp), run.w.channel, &c->addr[0], &head);
+		l = channel_link(f->sim, c, &head);
+		if (l)
+			send_run(f, l, &head, &run.w);
+		sim_packet_free(&f->sim->pool, p);
+	}
+	runs_timer(f);
+}
+
+void sim_runs_forget(struct sim_fabric *f, const struct sim_qp *qp)
+{
+	struct sim_fifo keep;
+
+	sim_fifo_init(&keep);
+	while (f->runs.head) {
+		struct sim_packet *p = sim_fifo_take(&f->runs);
+		struct sim_run run;
+
+		memcpy(&run, p->bytes, sizeof(run));
+		if (run.w.qp == &qp->base)
+			sim_packet_free(&f->sim->pool, p);
+		else
+			sim_fifo_put(&keep, p);
+	}
+	sim_fifo_init(&f->runs);
+	while (keep.head)
+		sim_fifo_put(&f->runs, sim_fifo_take(&keep));
+	runs_timer(f);
+}
+
+/* In one instant somebody asks so often for the same only to wait for it. */
+#define ASKED_ENOUGH 64u
+
+bool sim_tx_busy(struct fabric_qp *fqp, uint32_t message)
+{
+	struct sim_qp *qp = sim_qp_of(fqp);
+	struct sim_fabric *f = sim_fabric_of(fqp->fabric);
+
+	if (!qp->tx_runs || !*runs_of(qp, message))
+		return false;
+	if (qp->asked_ns != f->sim->now_ns || qp->asked_message != message)
+		qp->asked = 0;
+	qp->asked_ns = f->sim->now_ns;
+	qp->asked_message = message;
+	if (++qp->asked < ASKED_ENOUGH)
+		return true;
+	sim_runs_send(f, UINT64_MAX);
+	return false;
+}
+
+/* Posting. */
 
 int sim_post(struct fabric *fabric, struct fabric_write *w, unsigned int n)
 {
@@ -201,7 +369,18 @@ int sim_post(struct fabric *fabric, struct fabric_write *w, unsigned int n)
 		l = channel_link(f->sim, c, &head);
 		if (!l || queue_full(f, l))
 			return (int)i;
-		send_run(f, l, &head, &w[i]);
+		if (f->attr.device.zero_copy_ns) {
+			w[i].first_psn = c->psn;
+			if (!run_keep(f, &w[i])) {
+				f->runs_full = true;
+				deliver_count(&f->worker, SDR_CTR_tx_again, 1);
+				return (int)i;
+			}
+			run_taken(f, c, &w[i]);
+		} else {
+			run_taken(f, c, &w[i]);
+			send_run(f, l, &head, &w[i]);
+		}
 	}
 	return (int)n;
 }
@@ -210,7 +389,8 @@ int sim_ctrl(struct fabric_qp *fqp, uint32_t channel, uint32_t path, const void 
 {
 	struct sim_qp *qp = sim_qp_of(fqp);
 	struct sim_fabric *f = sim_fabric_of(fqp->fabric);
-	size_t bytes = wire_ctrl_packet_bytes(len);
+	size_t prefix = qp->rdma ? WIRE_ROCEV2_CTRL_PREFIX_BYTES : 0;
+	size_t bytes = wire_ctrl_packet_bytes(prefix + len);
 	struct sim_packet_info info;
 	struct sim_channel *c;
 	struct sim_head head;
@@ -218,7 +398,8 @@ int sim_ctrl(struct fabric_qp *fqp, uint32_t channel, uint32_t path, const void 
 	struct sim_link *l;
 	struct plan plan;
 
-	if (channel >= qp->channels || path >= SIM_ADDRS || len > FABRIC_CTRL_MAX)
+	if (channel >= qp->channels || path >= SIM_ADDRS ||
+	    len > (qp->rdma ? FABRIC_ROCEV2_CTRL_MAX : FABRIC_CTRL_MAX))
 		return -EINVAL;
 	c = &qp->chan[channel];
 	if (!qp->connected || !c->addr[0].set || !c->addr[path].set)
@@ -240,11 +421,14 @@ int sim_ctrl(struct fabric_qp *fqp, uint32_t channel, uint32_t path, const void 
 	wire_ctrl_put_header(p->bytes,
 			     &(struct wire_ctrl_header){.dest_qpn = qp->peer.qpn,
 							.src_qpn = qp->rx.qpn,
-							.psn = info.psn},
-			     len);
+							.psn = info.psn,
+							.qkey = qp->rdma ? WIRE_ROCEV2_QKEY : 0},
+			     prefix + len);
+	if (prefix)
+		put_be32(p->bytes + WIRE_CTRL_HDR_BYTES, channel << 24);
 	if (len)
-		memcpy(p->bytes + WIRE_CTRL_HDR_BYTES, data, len);
-	encode(p, qp, WIRE_CTRL_HDR_BYTES, len);
+		memcpy(p->bytes + WIRE_CTRL_HDR_BYTES + prefix, data, len);
+	encode(p, qp, WIRE_CTRL_HDR_BYTES, prefix + len);
 	fly(f->sim, l, p, &plan);
 	return 0;
 }
