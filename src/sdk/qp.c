@@ -188,13 +188,14 @@ static void blob_addr(const struct sdr_qp *qp, struct wire_blob *blob)
 	const struct sdr_ctx *ctx = qp->ctx;
 	const struct sockaddr_storage *at = &ctx->local_addr;
 	struct wire_blob_addr *a = &blob->addrs[0];
+	uint16_t port = sdk_is_rocev2(ctx) ? FABRIC_ROCEV2_PORT : ctx->caps.udp_port;
 
-	if (!ctx->caps.udp_port)
+	if (!port)
 		return;
 	if (qp->local.addr.ss_family)
 		at = &qp->local.addr; /* an RDMA device has one of its own */
 	blob->naddrs = 1;
-	a->port = ctx->caps.udp_port;
+	a->port = port;
 	a->family = 4;
 	if (at->ss_family == AF_INET6) {
 		a->family = 6;
