@@ -15,12 +15,23 @@ die() {
 	exit 1
 }
 
-# An address as the text of its GID, as /sys has it.
+# An address as the text of its GID, as /sys has it. (Python would take a second to start.)
 gid_of() { # ADDRESS
-	python3 -c '
-import ipaddress, sys
-a = ipaddress.ip_address(sys.argv[1])
-print((a if a.version == 6 else ipaddress.ip_address("::ffff:" + str(a))).exploded)' "$1"
+	local IFS=:. words tail text
+	# shellcheck disable=SC2206  # split at IFS
+	case $1 in
+	*:*)
+		words=(${1%%::*}) tail=()
+		[[ $1 != *::* ]] || tail=(${1##*::})
+		while [ $((${#words[@]} + ${#tail[@]})) -lt 8 ]; do words+=(0); done
+		printf -v text '%04x:' "${words[@]/#/0x}" "${tail[@]/#/0x}"
+		;;
+	*)
+		words=($1)
+		printf -v text '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x:' "${words[@]}"
+		;;
+	esac
+	echo "${text%:}"
 }
 
 gid_index() { # DEVICE ADDRESS
