@@ -21,6 +21,8 @@ void end_open(struct end *e, const struct udp_fabric_attr *attr, uint32_t channe
 	unsigned int nworkers = attr->workers > 0 ? attr->workers : 1;
 
 	memset(e, 0, sizeof(*e));
+	e->rocev2 = attr->rocev2;
+	e->channels = channels;
 	e->slots = aligned_alloc(64, TEST_SLOTS * sizeof(*e->slots));
 	e->workers = aligned_alloc(64, nworkers * sizeof(*e->workers));
 	assert_non_null(e->slots);
@@ -28,9 +30,11 @@ void end_open(struct end *e, const struct udp_fabric_attr *attr, uint32_t channe
 	memset(e->slots, 0, TEST_SLOTS * sizeof(*e->slots));
 	for (unsigned int i = 0; i < nworkers; i++)
 		rx_worker_init(&e->workers[i]);
-	assert_int_equal(rx_table_init(&e->table, e->slots, TEST_SLOTS, UINT32_MAX, e->workers,
-				       nworkers, attr->workers == 0 ? RX_SINGLE_THREAD : 0),
-			 RX_OK);
+	assert_int_equal(
+		rx_table_init(&e->table, e->slots, TEST_SLOTS,
+			      attr->rocev2 ? TEST_SLOTS * FABRIC_MAX_GENERATIONS - 1 : UINT32_MAX,
+			      e->workers, nworkers, attr->workers == 0 ? RX_SINGLE_THREAD : 0),
+		RX_OK);
 	assert_int_equal(udp_fabric_open(attr, &e->f), 0);
 	assert_int_equal(e->f->ops->qp_create(e->f, &qa, &e->qp), 0);
 }
@@ -85,13 +89,20 @@ struct sockaddr_storage loopback(int family, uint16_t port)
 static struct fabric_peer peer_of(const struct end *e, bool active)
 {
 	struct fabric_local local;
+	struct fabric_peer peer;
 
 	e->f->ops->qp_local(e->qp, &local);
-	return (struct fabric_peer){.qpn = local.qpn,
+	peer = (struct fabric_peer){.qpn = local.qpn,
 				    .token = local.token,
 				    .start_psn = local.start_psn,
 				    .payload_bytes = 1024,
-				    .active = active};
+				    .active = active,
+				    .addr = local.addr,
+				    .channels = e->channels,
+				    .generations = FABRIC_MAX_GENERATIONS,
+				    .messages = TEST_SLOTS};
+	memcpy(peer.data_qpn, local.data_qpn, sizeof(peer.data_qpn));
+	return peer;
 }
 
 /* Channels that this end has an address for. */
@@ -115,7 +126,8 @@ void pair_connect(struct end *active, struct end *passive, int family)
 	struct fabric_caps caps;
 
 	passive->f->ops->caps(passive->f, &caps);
-	to_passive.addr = loopback(family, caps.udp_port);
+	if (!passive->rocev2)
+		to_passive.addr = loopback(family, caps.udp_port);
 	assert_int_equal(passive->f->ops->qp_connect(passive->qp, &to_active), 0);
 	assert_int_equal(active->f->ops->qp_connect(active->qp, &to_passive), 0);
 	while (channels_up(passive) < channels_up(active)) {
@@ -154,8 +166,9 @@ void transfer(struct end *from, struct end *to, uint32_t message, size_t bytes, 
 	struct fabric_bind b = {.rx = {.base = in,
 				       .len = bytes,
 				       .payload = payload,
-				       .imm_frags = 1,
+				       .imm_frags = to->rocev2 ? 16 : 1,
 				       .words = words}};
+	struct fabric_key key;
 	uint32_t packets = (uint32_t)((bytes + payload - 1) / payload), trains = 0, imm, have = 0;
 	uint64_t *bits = calloc(bits_words(packets), 8);
 	struct rng rng;
@@ -164,12 +177,13 @@ void transfer(struct end *from, struct end *to, uint32_t message, size_t bytes, 
 	rng_init(&rng, message + bytes);
 	for (size_t i = 0; i < bytes; i++)
 		out[i] = (uint8_t)rng_next(&rng);
-	assert_int_equal(to->f->ops->bind(to->qp, message, &b, &(struct fabric_key){0}), 0);
+	assert_int_equal(to->f->ops->bind(to->qp, message, &b, &key), 0);
 	for (size_t at = 0; at < bytes;) {
 		struct fabric_write w = run_at(from, out, bytes, at, payload);
 		int n;
 
 		w.message = message;
+		w.key = key;
 		w.channel = trains % channels;
 		n = from->f->ops->post(from->f, &w, 1);
 		assert_true(n == 0 || n == 1);

@@ -23,6 +23,8 @@
 struct end {
 	struct fabric *f;
 	struct fabric_qp *qp;
+	bool rocev2;
+	uint32_t channels;
 	struct rx_slot *slots;
 	struct rx_worker *workers;
 	struct rx_table table;
@@ -38,9 +40,15 @@ void end_poll(struct end *e);
 uint64_t end_counter(const struct end *e, enum sdr_counter which);
 /* A socket address on loopback. */
 struct sockaddr_storage loopback(int family, uint16_t port);
-/* Exchanges numbers; the active end opens channels and greets until all are up. */
+/*
+ * Exchanges numbers; the active end opens channels and greets until all are up. rocev2: each
+ * end is where its device says, `family` is ignored.
+ */
 void pair_connect(struct end *active, struct end *passive, int family);
-/* Sends `bytes` as one message, in turns over the channels, and compares. */
+/*
+ * Sends `bytes` as one message, in turns over the channels, and compares. rocev2: at least 16
+ * packets, so that they carry the whole immediate.
+ */
 void transfer(struct end *from, struct end *to, uint32_t message, size_t bytes, uint32_t payload,
 	      uint32_t channels);
 uint64_t test_now_ns(void);

@@ -10,17 +10,19 @@
 
 ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
 int __real_sendmmsg(int fd, struct mmsghdr *mm, unsigned int n, int flags);
-ssize_t __real_send(int fd, const void *buf, size_t len, int flags);
+ssize_t __real_sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
+		      socklen_t to_len);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 int __wrap_sendmmsg(int fd, struct mmsghdr *mm, unsigned int n, int flags);
-ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
+ssize_t __wrap_sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
+		      socklen_t to_len);
 
 static struct {
 	int super_fail_at; /* the n-th super-packet fails ... */
 	int super_err;	   /* ... and all later ones, if this is not EAGAIN */
 	int supers;
 	unsigned int most; /* packets that one sendmmsg takes; 0: all */
-	int full_every;	   /* each n-th sendmmsg or send finds the socket full */
+	int full_every;	   /* each n-th sendmmsg or sendto finds the socket full */
 	int singles;
 } plan;
 
@@ -55,9 +57,10 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *mm, unsigned int n, int flags)
 	return __real_sendmmsg(fd, mm, n, flags);
 }
 
-ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags)
+ssize_t __wrap_sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
+		      socklen_t to_len)
 {
-	return full() ? -1 : __real_send(fd, buf, len, flags);
+	return full() ? -1 : __real_sendto(fd, buf, len, flags, to, to_len);
 }
 
 static void run(size_t bytes, uint32_t payload, uint64_t fallbacks)
