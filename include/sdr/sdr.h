@@ -449,7 +449,10 @@ SDR_API int sdr_recv_chunk_pkts_get(const struct sdr_recv *recv, uint64_t chunk,
 /* The bits of packets [first, first + n), as sdr_recv_bitmap_get(). */
 SDR_API int64_t sdr_recv_pkts_get(const struct sdr_recv *recv, uint64_t first, uint64_t n,
 				  uint64_t *words);
-/* 0 and the user's immediate; -EAGAIN while no packet (or not all of it) came. */
+/*
+ * 0 and the user's immediate; -EAGAIN while no packet (or not all of it) came: then *imm has
+ * the parts that came, and 0 elsewhere.
+ */
 SDR_API int sdr_recv_imm_get(const struct sdr_recv *recv, uint32_t *imm);
 
 struct sdr_recv_info {

@@ -34,7 +34,7 @@ static uint32_t ack_channel(struct sdr_conn *conn)
 	if (conn->channels == 1)
 		return SDR_CHANNEL_ANY;
 	for (uint32_t c = 0; c < conn->channels; c++) {
-		if (!conn->fact[c].psn_valid || !conn->ch[c].up)
+		if (!(conn->fact[c].psn_valid || conn->fact[c].packet_valid) || !conn->ch[c].up)
 			continue;
 		if (best == SDR_CHANNEL_ANY || conn->fact[c].age_ns < conn->fact[best].age_ns) {
 			second = best;
@@ -56,7 +56,7 @@ static void ack_send(struct sdr_conn *conn, uint64_t now)
 	recv_facts(conn, now);
 	conn->acked_ns = now;
 	if (rel_rx_ack_begin(&conn->rx, now, conn->rx_base, conn->fact, conn->channels, body,
-			     sizeof(body)))
+			     u64_min(sizeof(body), conn->qi.max_ctrl_bytes)))
 		return;
 	while (rel_rx_scan(&conn->rx, &want))
 		ack_feed(conn, &want);

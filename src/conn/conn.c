@@ -331,6 +331,8 @@ static void service_ctrl(struct sdr_conn *conn)
 			close_on_close(conn);
 		else if (msg.type == CONN_CTRL_CLOSE_ECHO && conn->rel_ready)
 			close_on_echo(conn);
+		else if (msg.type == CONN_CTRL_WRITE && conn_is_open(conn))
+			announce_on(conn, msg.body, msg.len);
 	}
 }
 

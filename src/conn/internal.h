@@ -12,6 +12,7 @@
  *   send.c       writes: grants, what rel/ says to send, window and pacing, endings
  *   recv.c       receives: bits to rel/, completion
  *   ack.c        ACKs out and in, samples to cc/
+ *   announce.c   WRITE: immediates that packets cannot carry
  *   alive.c      stalled, recovered, dead
  *   close.c      CLOSE and its echo
  *   handshake.c  TCP: frames; hs_client.c and hs_server.c its two ends
@@ -62,8 +63,10 @@
 #define CONN_PKT_MIN_BYTES 64u		    /* a packet costs no less */
 #define CONN_ADDRS_MAX 16u
 #define CONN_TARGET_LEN 96u
+#define CONN_IMM_SAID UINT32_MAX /* in packets: WRITE says the immediate */
 
 /* Types of control messages that are ours (PROTOCOL: Control). */
+#define CONN_CTRL_WRITE 9u
 #define CONN_CTRL_ACK 10u
 #define CONN_CTRL_CLOSE 12u
 #define CONN_CTRL_CLOSE_ECHO 13u
@@ -91,7 +94,13 @@ struct sdr_op {
 	uint32_t flags; /* enum sdr_op_flags */
 	enum op_state state;
 	bool is_recv;
-	uint64_t scan_ns;	    /* receive: next look at all of its bits */
+	uint64_t scan_ns; /* receive: next look at all of its bits */
+	bool announce;	  /* write: WRITE is sent, next at say_ns */
+	uint64_t say_ns, say_gap_ns;
+	bool whole; /* receive: only WRITE is missing */
+	bool said;  /* receive: WRITE came, and said this: */
+	uint32_t said_imm;
+	uint64_t said_length;
 	struct sdr_completion done; /* cookie and posted_ns from the start */
 };
 
@@ -203,7 +212,8 @@ struct sdr_conn {
 	uint32_t channels;
 	uint32_t turn;
 	uint32_t ack_turn;
-	uint64_t pace_ns; /* when the pacer or the device wants to be asked again */
+	uint64_t announce_at_ns; /* when to look for writes to announce; UINT64_MAX: not */
+	uint64_t pace_ns;	 /* when the pacer or the device wants to be asked again */
 	uint64_t last_ack_ns;
 	uint64_t arrived_ns, sent_ns, acked_ns; /* newest packet in, train out, ACK out */
 	struct rel_ack_result result;
@@ -331,6 +341,17 @@ int recv_setup(struct sdr_conn *conn);
 void recv_facts(struct sdr_conn *conn, uint64_t now);
 void recv_service(struct sdr_conn *conn, uint64_t now);
 void recv_give_up(struct sdr_op *op, int status);
+/* All of its packets are in: ends it, unless WRITE is missing. */
+void recv_whole(struct sdr_op *op);
+
+/* announce.c */
+/* The immediate that the packets of a write carry; notes whether WRITE goes with them. */
+uint32_t announce_imm(struct sdr_op *op, const struct sdr_op_wr *wr);
+void announce_open(struct sdr_op *op); /* it is granted */
+void announce_service(struct sdr_conn *conn, uint64_t now);
+/* Of a receive whose packets are all in: WRITE has yet to come; else *imm is its immediate. */
+bool announce_missing(struct sdr_op *op, uint64_t length, uint32_t *imm);
+void announce_on(struct sdr_conn *conn, const uint8_t *body, size_t len);
 
 /* ack.c */
 void ack_service(struct sdr_conn *conn, uint64_t now);

@@ -198,7 +198,7 @@ static int post_send(struct sdr_conn *conn, struct sdr_op *op, const struct sdr_
 	struct sdr_send_wr swr = {
 		.size = sizeof(swr),
 		.opcode = wr->flags & SDR_OP_HAS_IMM ? SDR_OP_WRITE_IMM : SDR_OP_WRITE,
-		.imm = wr->imm,
+		.imm = announce_imm(op, wr),
 		.length = wr->length,
 		.addr = wr->addr,
 		.mr = wr->mr,
@@ -239,6 +239,7 @@ static void op_fill(struct sdr_op *op, const struct sdr_op_wr *wr, uint64_t now)
 	op->flags = wr->flags;
 	op->payload = op->pkts = 0;
 	op->scan_ns = 0;
+	op->announce = op->whole = op->said = false;
 	op->state = OP_POSTED;
 	op->done = (struct sdr_completion){
 		.size = sizeof(op->done),

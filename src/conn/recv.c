@@ -30,6 +30,9 @@ void recv_facts(struct sdr_conn *conn, uint64_t now)
 		out->id = (uint8_t)c;
 		out->psn_valid = facts.psn_valid;
 		out->newest_psn = facts.newest_psn;
+		out->packet_valid = facts.packet_valid;
+		out->newest_message = facts.newest_message;
+		out->newest_packet = facts.newest_packet;
 		out->age_ns = facts.newest_age_ns;
 		out->received = facts.received_pkts;
 		out->duplicates = facts.duplicate_pkts + facts.late_pkts;
@@ -57,17 +60,29 @@ static void receive_end(struct sdr_op *op, int status, uint64_t length)
 {
 	struct sdr_conn *conn = op->conn;
 	uint32_t imm = 0;
-	bool has = sdr_recv_imm_get(op->recv, &imm) == 0 && imm;
+	bool missing = announce_missing(op, length, &imm);
 	int whole;
 
 	rel_rx_close(&conn->rx, op->number);
 	whole = sdr_recv_complete(op->recv);
-	/* What was cancelled may have been whole: the sender is told the same. */
-	if (whole == 1 && status < 0)
+	/* What was cancelled may have been whole: the sender is told the same. But without its
+	 * immediate it is not what was sent. */
+	if (whole == 1 && status < 0 && !missing)
 		status = 0;
 	if (!status)
 		conn->stats.rx_done_bytes += length;
-	op_complete(op, status, length, has ? imm : 0, has);
+	op_complete(op, status, length, imm, imm != 0);
+}
+
+void recv_whole(struct sdr_op *op)
+{
+	struct sdr_recv_info info = {.size = sizeof(info)};
+	uint32_t imm;
+
+	(void)sdr_recv_query(op->recv, &info);
+	op->whole = announce_missing(op, info.length, &imm);
+	if (!op->whole)
+		receive_end(op, 0, info.length);
 }
 
 void recv_give_up(struct sdr_op *op, int status)
@@ -163,7 +178,7 @@ static void receive_look(struct sdr_conn *conn, struct sdr_op *op, uint64_t now)
 	while (feed_want(conn, op, info.pkts))
 		;
 	if (info.end_known && rel_rx_complete(&conn->rx, op->number))
-		receive_end(op, 0, info.length);
+		recv_whole(op);
 }
 
 static void receives_look_all(struct sdr_conn *conn, uint64_t now)

@@ -63,7 +63,7 @@ int send_setup(struct sdr_conn *conn)
 		return err;
 	for (uint32_t c = 0; c < conn->channels; c++)
 		conn->ch[c].tokens_ns = now;
-	conn->pace_ns = UINT64_MAX;
+	conn->pace_ns = conn->announce_at_ns = UINT64_MAX;
 	send_cc_setup(conn);
 	return 0;
 }
@@ -143,6 +143,7 @@ static int write_open(struct sdr_conn *conn, struct sdr_op *op)
 	op->payload = info.payload_bytes;
 	op->pkts = info.pkts;
 	op->state = OP_OPEN;
+	announce_open(op);
 	return 1;
 }
 
@@ -398,6 +399,7 @@ void send_service(struct sdr_conn *conn, uint64_t now)
 	}
 	writes_reap(conn);
 	send_open_granted(conn);
+	announce_service(conn, now);
 	send_timer(conn, now);
 	suspects_look(conn, now);
 	send_pump(conn, now);
@@ -405,5 +407,7 @@ void send_service(struct sdr_conn *conn, uint64_t now)
 
 uint64_t send_deadline(const struct sdr_conn *conn)
 {
-	return conn->tx_used ? u64_min(conn->pace_ns, rel_tx_deadline(&conn->tx)) : UINT64_MAX;
+	return conn->tx_used ? u64_min(u64_min(conn->pace_ns, conn->announce_at_ns),
+				       rel_tx_deadline(&conn->tx))
+			     : UINT64_MAX;
 }
