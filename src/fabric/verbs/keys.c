@@ -89,6 +89,7 @@ static void rereg_qp_destroy(struct verbs_qp *qp)
 const struct verbs_keys_ops verbs_keys_rereg = {
 	.name = "rereg",
 	.late_ns = 0,
+	.device_open = ibv_open_device,
 	.open = none_open,
 	.close = none_close,
 	.qp_connect = none_connect,

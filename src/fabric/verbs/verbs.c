@@ -317,14 +317,14 @@ static int choose(struct verbs_fabric *f, const struct verbs_fabric_attr *attr, 
 	return err;
 }
 
-static struct ibv_context *open_by_name(const char *name)
+static struct ibv_context *open_by_name(const struct verbs_keys_ops *keys, const char *name)
 {
 	struct ibv_device **devices = ibv_get_device_list(NULL);
 	struct ibv_context *ctx = NULL;
 
 	for (int i = 0; devices && devices[i]; i++)
 		if (strcmp(ibv_get_device_name(devices[i]), name) == 0)
-			ctx = ibv_open_device(devices[i]);
+			ctx = keys->device_open(devices[i]);
 	if (devices)
 		ibv_free_device_list(devices);
 	return ctx;
@@ -350,7 +350,7 @@ static int device_init(struct verbs_fabric *f)
 	if (err < 0)
 		return err;
 	f->flow_label &= 0xfffff;
-	f->ctx = open_by_name(f->device);
+	f->ctx = open_by_name(f->keys, f->device);
 	if (f->ctx == NULL)
 		return verbs_err(errno);
 	err = verbs_err(ibv_query_device(f->ctx, &dev));

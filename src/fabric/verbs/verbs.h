@@ -34,7 +34,7 @@
 #define VERBS_DEFAULT_SQ_DEPTH 256u
 #define VERBS_DEFAULT_MAX_QPS 1024u
 #define VERBS_DEFAULT_BOUNCE_BYTES (4u << 20)
-#define VERBS_MIN_RQ_DEPTH 64u
+#define VERBS_MIN_RQ_DEPTH 128u /* a train fits into what is left before a refill */
 #define VERBS_MAX_DEPTH 65536u
 #define VERBS_LIMIT_QPS 65536u
 #define VERBS_WHY_MAX 2048u /* enough for any sentence of verbs_fabric_open() */

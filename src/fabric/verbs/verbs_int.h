@@ -221,7 +221,8 @@ struct verbs_fabric;
 /* A strategy of keys. All slots filled. */
 struct verbs_keys_ops {
 	const char *name;
-	uint64_t late_ns; /* see fabric_caps */
+	uint64_t late_ns;					       /* see fabric_caps */
+	struct ibv_context *(*device_open)(struct ibv_device *device); /* NULL: see errno */
 	int (*open)(struct verbs_fabric *f);
 	void (*close)(struct verbs_fabric *f);
 	int (*qp_connect)(struct verbs_qp *qp);
