@@ -35,7 +35,8 @@ struct conformance_env {
 	void (*pass)(void *arg);
 	/*
 	 * rocev2: writes the trailer behind so many bytes, BTH to pad: the ICRC that is right for
-	 * what inject() sends, which is from the peer of f[1]. NULL in sdr mode, and without inject().
+	 * what inject() sends, which is from the peer of f[1]. NULL in sdr mode, and without
+	 * inject().
 	 */
 	void (*seal)(void *arg, uint8_t *bytes, size_t unsealed);
 	/*
