@@ -502,22 +502,26 @@ static void pass_init(struct pass *p, struct deliver_worker *w, struct deliver_q
 	p->qpn = qp->qpn;
 }
 
-/* The rest, for rocev2. Without an agreement nothing is bound: all is late. */
+/*
+ * The rest, for rocev2. Nothing is bound, so all is late, without an agreement and for QPs of
+ * generations that it leaves unused: cut to the table's keys they would look like others.
+ */
 static void pass_init_rocev2(struct pass *p, struct deliver_qp *qp, uint32_t channel,
 			     const struct deliver_flow *flow, const struct deliver_pkt *pkt)
 {
+	uint32_t generation;
 	int which;
 
 	p->qpn = get_be24(pkt->bytes + 5); /* deliver_peek looked at the length */
 	which = deliver_data_qp(qp, p->qpn);
 	SDR_ASSERT(flow && which >= 0 && (uint32_t)which % FABRIC_MAX_CHANNELS == channel);
+	generation = (uint32_t)which / FABRIC_MAX_CHANNELS;
 	p->agreed = agreed_of(qp);
 	p->flow = flow;
 	p->ipid = &qp->channel[channel].ipid;
 	p->split = fabric_imm_split(p->agreed ? p->agreed->messages : 1);
-	p->first_message =
-		p->agreed ? (uint32_t)which / FABRIC_MAX_CHANNELS * p->agreed->messages : 0;
-	if (!p->agreed)
+	p->first_message = p->agreed ? generation * p->agreed->messages : 0;
+	if (!p->agreed || generation >= p->agreed->generations)
 		p->table = NULL;
 }
 

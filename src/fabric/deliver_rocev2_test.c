@@ -296,6 +296,21 @@ static void test_generations(void **state)
 	expect_refused(r, SDR_CTR_rx_late);
 }
 
+/* Numbers exist for more generations than were agreed: theirs are not others' packets. */
+static void test_generations_beyond_those_agreed(void **state)
+{
+	struct rig *r = *state;
+	struct fabric_local local = local_make();
+
+	for (uint32_t c = 0; c < CHANNELS; c++)
+		local.data_qpn[fabric_data_qp(2, c)] = DATA_QPN + fabric_data_qp(2, c);
+	memcpy(r->qp.data_qpn, local.data_qpn, sizeof(local.data_qpn));
+	r->generation = 2;
+	add_with(r, &r->key[1], 1, 0, PAYLOAD, 7);
+	expect_refused(r, SDR_CTR_rx_late);
+	assert_int_equal(count_bits(r, 1), 0);
+}
+
 /* The generations came round: only the key tells the old packets. */
 static void test_keys_die_with_the_fence(void **state)
 {
@@ -658,6 +673,7 @@ int main(void)
 		RIG_TEST(test_a_train_lands),
 		RIG_TEST(test_newest_is_the_last_to_come),
 		RIG_TEST(test_generations),
+		RIG_TEST(test_generations_beyond_those_agreed),
 		RIG_TEST(test_keys_die_with_the_fence),
 		RIG_TEST(test_the_key_is_checked),
 		RIG_TEST(test_out_of_range),

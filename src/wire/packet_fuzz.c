@@ -44,11 +44,16 @@ static void check_icrc(const uint8_t *pkt, size_t len)
 {
 	static const uint8_t src[4] = {10, 0, 0, 1}, dst[4] = {10, 0, 0, 2};
 	struct wire_icrc_flow flow;
-	uint16_t id;
+	uint16_t id, near = len > 2 ? get_be16(pkt + 1) : 0;
 
 	wire_icrc_flow_v4(&flow, src, dst, 4791, 4791, true);
-	if (wire_icrc_solve(&flow, pkt, len, &id) == 0)
+	if (wire_icrc_solve(&flow, pkt, len, &id) == 0) {
 		FUZZ_REQUIRE(wire_icrc_check(&flow, id, pkt, len) == 0);
+		FUZZ_REQUIRE(wire_icrc_solve_near(&flow, pkt, len, &near) == 0 && near == id);
+	} else if (wire_icrc_solve_near(&flow, pkt, len, &near) == 0) {
+		wire_icrc_flow_v4(&flow, src, dst, 4791, 4791, false);
+		FUZZ_REQUIRE(wire_icrc_check(&flow, near, pkt, len) == 0);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -156,6 +156,9 @@ int udp_rocev2_connect(struct udp_fabric *f, struct udp_qp *qp)
 
 	udp_addr_from(&addr, (const struct sockaddr *)&qp->peer.addr);
 	addr.port = FABRIC_ROCEV2_PORT;
+	/* Of a link-local address the peer knows its own interface's number, not ours. */
+	if (addr.scope != 0 && f->bind_addr.scope != 0)
+		addr.scope = f->bind_addr.scope;
 	err = peer_check(qp, &addr);
 	if (err < 0)
 		return err;

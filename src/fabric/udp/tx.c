@@ -124,7 +124,7 @@ static void run_seal_rocev2(struct udp_tx *tx, const struct udp_qp *qp, struct t
 	for (uint32_t i = 0; i < w->count; i++) {
 		wire_data_put(tx->meta[i] + META_HEADER, &tmpl, psn + i,
 			      w->offset + (uint64_t)i * w->payload_bytes, payload_len(w, i));
-		icrc_seal(tx, r, i, r->places ? (uint16_t)(i % r->fit) : 0);
+		icrc_seal(tx, r, i, (uint16_t)(r->places ? i % r->fit : 0));
 	}
 }
 
