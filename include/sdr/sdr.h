@@ -488,6 +488,11 @@ SDR_API int sdr_recv_fill_end(struct sdr_recv *recv, uint32_t first, uint64_t ma
  */
 SDR_API int sdr_recv_complete(struct sdr_recv *recv);
 /*
+ * The same, but the sender hears that the receive ended early even if all packets had arrived:
+ * for who waits for more than packets. Returns -ECANCELED or the receive's error.
+ */
+SDR_API int sdr_recv_give_up(struct sdr_recv *recv);
+/*
  * A receive of the QP that had packets committed since it was last returned here, or
  * whose error changed; NULL: none. Cheaper than polling every bitmap.
  */

@@ -64,10 +64,10 @@ static void receive_end(struct sdr_op *op, int status, uint64_t length)
 	int whole;
 
 	rel_rx_close(&conn->rx, op->number);
-	whole = sdr_recv_complete(op->recv);
-	/* What was cancelled may have been whole: the sender is told the same. But without its
-	 * immediate it is not what was sent. */
-	if (whole == 1 && status < 0 && !missing)
+	/* What is cancelled may be whole: the sender is told the same. But without its immediate
+	 * it is not what was sent. */
+	whole = status < 0 && missing ? sdr_recv_give_up(op->recv) : sdr_recv_complete(op->recv);
+	if (whole == 1)
 		status = 0;
 	if (!status)
 		conn->stats.rx_done_bytes += length;

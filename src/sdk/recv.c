@@ -406,6 +406,13 @@ int sdr_recv_complete(struct sdr_recv *recv)
 	return recv->error ? recv->error : all;
 }
 
+int sdr_recv_give_up(struct sdr_recv *recv)
+{
+	if (recv->state == RECV_POSTED && !recv->error)
+		recv->error = -ECANCELED;
+	return sdr_recv_complete(recv);
+}
+
 void sdk_rx_ready_mark(struct sdr_qp *qp, uint32_t message)
 {
 	uint32_t slot = message & (qp->attr.messages - 1);
