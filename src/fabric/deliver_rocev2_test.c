@@ -356,6 +356,24 @@ static void test_the_key_is_checked(void **state)
 		assert_int_equal(has(r, 0, i), i != 3 && i != 6);
 }
 
+/* In a train the address may go on while the index does not: it is none of that run. */
+static void test_index_and_address_disagree(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint32_t i = 0; i < 8; i++) {
+		uint8_t *pkt = add(r, 0, i, PAYLOAD, 1);
+
+		put_be32(pkt + 28,
+			 wire_imm_pack(fabric_imm_split(MESSAGES), 0, i == 4 ? 40 : i, 0));
+		reseal(r, pkt);
+	}
+	assert_int_equal(deliver(r), 8);
+	assert_int_equal(count_bits(r, 0), 7);
+	assert_false(has(r, 0, 4) || has(r, 0, 40));
+	assert_int_equal(counter(r, SDR_CTR_rx_protection), 1);
+}
+
 static void test_out_of_range(void **state)
 {
 	struct rig *r = *state;
@@ -676,6 +694,7 @@ int main(void)
 		RIG_TEST(test_generations_beyond_those_agreed),
 		RIG_TEST(test_keys_die_with_the_fence),
 		RIG_TEST(test_the_key_is_checked),
+		RIG_TEST(test_index_and_address_disagree),
 		RIG_TEST(test_out_of_range),
 		RIG_TEST(test_an_immediate_beyond_the_end),
 		RIG_TEST(test_every_bit_of_the_packet),

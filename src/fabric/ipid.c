@@ -75,7 +75,7 @@ bool ipid_judge(uint64_t *state, uint16_t id, uint64_t now_ns)
 
 	if ((*state & VALID) && near_last(state, id, now_ns))
 		return true;
-	run = run > 0 && is_ahead(candidate_of(*state), id, 0) ? run + 1 : 1;
+	run = is_ahead(candidate_of(*state), id, 0) ? run + 1 : 1;
 	if (!(*state & VALID) || run >= IPID_RESYNC) {
 		*state = pack(id, 0, 0, now_ns / NS_IN_MS);
 		return true;
