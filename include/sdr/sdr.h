@@ -433,8 +433,10 @@ struct sdr_recv_wr {
 /*
  * Posts the next receive and grants it to the peer. The buffer belongs to the library
  * until sdr_recv_complete(), in SDR_QP_ERROR too; the handle, *out, is good as long.
- * Errors: -EAGAIN (all `messages` are in flight), -ENOMEM, -EINVAL, -EMSGSIZE (more than
- * SDR_MAX_MESSAGE_PKTS packets), -ENOTCONN (before sdr_qp_connect()), the QP's error.
+ * Errors: -EAGAIN (all `messages` are in flight; on RDMA devices also while a late packet could
+ * be taken for one of this receive: sdr_next_deadline_ns() says when to try again), -ENOMEM,
+ * -EINVAL, -EMSGSIZE (more than SDR_MAX_MESSAGE_PKTS packets), -ENOTCONN (before
+ * sdr_qp_connect()), the QP's error.
  */
 SDR_API int sdr_recv_post(struct sdr_qp *qp, const struct sdr_recv_wr *wr, struct sdr_recv **out);
 /*

@@ -104,6 +104,34 @@ struct sdr_sim_nat_info {
 /* What a host's NAT has done so far. 0, or -ENOENT: the host has none. */
 SDR_API int sdr_sim_nat_query(const struct sdr_sim *sim, int host, struct sdr_sim_nat_info *info);
 /*
+ * What the devices of a host are, beyond sockets: to test what RDMA devices ask of an
+ * application and of its peers.
+ */
+struct sdr_sim_device {
+	size_t size;
+	/*
+	 * What the other fields add to: NULL or "udp": nothing of it (zero_copy_ns may be set);
+	 * "roce": packets are RoCEv2 to the letter (SDR_CAP_ROCEV2), software receives them;
+	 * "nic": so does an RDMA NIC: no SDR_CAP_NO_REWRITE, SDR_CAP_SILENT_LATE, a zero_copy_ns
+	 * of 5 us and a recv_depth of 4096.
+	 */
+	const char *like;
+	uint64_t zero_copy_ns; /* SDR_CAP_ZERO_COPY: a send with an mr is read, and leaves, so long
+				* after it was handed to the device */
+	uint32_t recv_depth;   /* "nic": packets that a transport QP takes between two calls of
+				* sdr_progress(); more are lost */
+	uint64_t late_ns;      /* "nic": keys outlive their receive, so a packet may come so much
+				* later and pass; sdr_recv_post() waits that long (-EAGAIN) before
+				* it uses the slot again */
+};
+/*
+ * Contexts that are opened on this host from now on have such a device; NULL: "udp" again. RDMA
+ * devices take payloads of 1024, 2048 or 4096 bytes, are not to be put behind a NAT, and a host
+ * has one context at a time on them. Both ends of a QP must be of the same kind, "udp" or not.
+ * 0, -EINVAL (no such host or name, a field that needs another `like`), -ENOMEM.
+ */
+SDR_API int sdr_sim_device_set(struct sdr_sim *sim, int host, const struct sdr_sim_device *device);
+/*
  * Opens a context on a host; `attr` as for sdr_ctx_create(). Of it count listen,
  * max_payload_bytes and sockbuf_bytes: while a link's queue is longer than that, sends
  * get -EAGAIN, as from a full socket; 0: never.

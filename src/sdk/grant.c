@@ -142,6 +142,7 @@ void grant_on_echo(struct sdr_qp *qp, uint32_t upto)
 	if (!seq32_before(rx->echoed, upto) || seq32_before(rx->next, upto))
 		return;
 	rx->echoed = upto;
+	sdk_rx_sender_past(qp, upto - qp->attr.messages); /* it takes no grant further ahead */
 	if (rx->echoed == rx->next)
 		repeat_stop(&rx->cts);
 	else
@@ -425,6 +426,8 @@ void grant_service(struct sdr_qp *qp, uint64_t now)
 	}
 	if (tx->held)
 		held_service(qp);
+	if (rx->hold_ns <= now)
+		rx->hold_ns = 0; /* the caller may post again */
 	ask_service(qp, now);
 	if (tx->aborts && tx->abort.at_ns <= now) {
 		aborts_send(qp);
@@ -447,5 +450,7 @@ uint64_t grant_deadline(const struct sdr_qp *qp)
 	at = u64_min(at, u64_min(tx->payload_ask.at_ns, tx->ask.at_ns));
 	if (tx->held)
 		at = u64_min(at, sdk_now(qp->ctx) + SDK_HELD_NS);
+	if (rx->hold_ns)
+		at = u64_min(at, rx->hold_ns);
 	return rx->cts_due ? u64_min(at, cts_due_ns(qp)) : at;
 }

@@ -48,6 +48,7 @@
 #define SDK_PAYLOAD_MIN 64u
 #define SDK_HELD_NS (100 * NS_PER_US) /* is the device done with a finished send's memory? */
 #define SDK_LATE_MIN_NS (100 * NS_PER_MS)
+#define SDK_LATE_EMPTY_NS (10 * NS_PER_MS) /* where keys die: of packets without bytes */
 #define SDK_UNPROVEN_BYTES 64u	 /* of a message from above, to an address that proved nothing */
 #define SDK_TRAIN_BODY_LEAST 64u /* more than TRAIN_SEEN takes */
 #define SDK_PINGS 4u		 /* that wait for their PONG at a time, on a channel */
@@ -229,7 +230,9 @@ struct sdk_rx {
 	uint32_t cts_upto;     /* grants below this are on their way since the last repeat */
 	uint32_t touched;      /* numbers below this: a packet of them or a later one came */
 	uint64_t recent_early; /* bit i: message base - 1 - i ended early */
-	uint64_t *ended_ns;    /* caps.late_ns: when each slot and generation was last used */
+	uint64_t *ended_ns;    /* where late packets pass: see late_since() */
+	uint32_t sender_base;  /* the sender knows that all below have ended; with ended_ns */
+	uint64_t hold_ns;      /* until then no receive is posted, and somebody wants to; or 0 */
 	bool cts_due;
 	bool ready_hint; /* the fabric said that bits were set */
 	uint64_t cts_sent_ns, cts_at_ns;
@@ -261,6 +264,10 @@ struct sdk_channel {
 	uint32_t probe_path;
 	bool answered;
 	struct sdk_trains *trains; /* NULL: never sent nor seen any */
+	/* rocev2: the newest packet as the device tells it, and its message when that was news. */
+	uint32_t newest_low, newest_packet, newest_message;
+	uint64_t newest_ns;
+	bool newest_known;
 };
 
 struct ctrl_in {
@@ -370,6 +377,8 @@ int sdk_rx_ready(struct sdr_qp *qp);
 int sdk_rx_bind(struct sdr_qp *qp, struct sdr_recv *recv);
 /* To another payload, if nothing has arrived; else the receive gets an error. */
 void sdk_rx_rebind(struct sdr_qp *qp, struct sdr_recv *recv, uint32_t payload);
+/* The sender has told that all messages below `base` have ended for it too. */
+void sdk_rx_sender_past(struct sdr_qp *qp, uint32_t base);
 void sdk_rx_ready_mark(struct sdr_qp *qp, uint32_t message);
 void sdk_rx_fini(struct sdr_qp *qp);
 static inline struct sdr_recv *rx_recv(const struct sdr_qp *qp, uint32_t message)

@@ -358,6 +358,7 @@ void sdk_qp_numbers_from(struct sdr_qp *qp, uint32_t number)
 	SDR_ASSERT(tx->base == tx->next && rx->base == rx->next);
 	tx->base = tx->next = tx->granted = tx->payload_from = tx->abort_turn = number;
 	rx->base = rx->next = rx->echoed = rx->cts_upto = rx->touched = rx->payload_from = number;
+	rx->sender_base = number;
 }
 
 /* Which end opens the channels: the one that can reach a listener; of two, one. */
@@ -536,6 +537,27 @@ static uint32_t full_message(const struct sdr_qp *qp, uint32_t low)
 	return last - ((last - low) & (all - 1));
 }
 
+/*
+ * The message of the device's newest packet. It is worked out once and kept: a channel may stay
+ * silent until its number's low bits mean another message.
+ */
+static uint32_t newest_message(const struct sdr_qp *qp, uint32_t channel,
+			       const struct fabric_channel_facts *facts)
+{
+	struct sdk_channel *ch = &qp->live->channel[channel];
+	uint64_t at_ns = u64_sub_floor(sdk_now(qp->ctx), facts->newest_age_ns);
+
+	if (!ch->newest_known || ch->newest_low != facts->newest_message ||
+	    ch->newest_packet != facts->newest_packet || at_ns > ch->newest_ns + NS_PER_MS) {
+		ch->newest_message = full_message(qp, facts->newest_message);
+		ch->newest_low = facts->newest_message;
+		ch->newest_packet = facts->newest_packet;
+		ch->newest_known = true;
+		ch->newest_ns = at_ns;
+	}
+	return ch->newest_message;
+}
+
 int sdr_channel_facts_get(const struct sdr_qp *qp, uint32_t channel, struct sdr_channel_facts *out)
 {
 	struct sdr_channel_facts f = {.size = out->size};
@@ -558,7 +580,7 @@ int sdr_channel_facts_get(const struct sdr_qp *qp, uint32_t channel, struct sdr_
 	f.psn_valid = facts.psn_valid;
 	if (facts.packet_valid && qp->live) {
 		f.packet_valid = 1;
-		f.newest_message = full_message(qp, facts.newest_message);
+		f.newest_message = newest_message(qp, channel, &facts);
 		f.newest_packet = facts.newest_packet;
 	}
 	if (qp->live) {

@@ -7,6 +7,16 @@
 #include "sdk/internal.h"
 #include <sched.h>
 
+/*
+ * Can a late packet be taken for one of its slot's and generation's next message? Where keys
+ * outlive their receives, any; an RDMA NIC looks at the key of none that is empty.
+ */
+static bool late_passes(const struct sdr_qp *qp)
+{
+	return qp->ctx->caps.late_ns ||
+	       (sdk_is_rocev2(qp->ctx) && qp->ctx->caps.flags & FABRIC_CAP_SILENT_LATE);
+}
+
 static int table_create(struct sdr_qp *qp)
 {
 	struct sdk_rx *rx = &qp->live->rx;
@@ -23,9 +33,10 @@ static int table_create(struct sdr_qp *qp)
 			  sdk_is_rocev2(qp->ctx) ? n * qp->generations - 1 : UINT32_MAX,
 			  qp->ctx->rx_workers, qp->ctx->rx_nworkers, qp->ctx->rx_flags) != RX_OK)
 		return -EINVAL;
-	if (qp->ctx->caps.late_ns)
-		rx->ended_ns = alloc_zeroed(alloc, n * qp->generations * sizeof(*rx->ended_ns));
-	return qp->ctx->caps.late_ns && !rx->ended_ns ? -ENOMEM : 0;
+	if (!late_passes(qp))
+		return 0;
+	rx->ended_ns = alloc_zeroed(alloc, n * qp->generations * sizeof(*rx->ended_ns));
+	return rx->ended_ns ? 0 : -ENOMEM;
 }
 
 static void table_free(struct sdr_qp *qp)
@@ -166,20 +177,67 @@ void sdk_rx_rebind(struct sdr_qp *qp, struct sdr_recv *recv, uint32_t payload)
 	sdk_rx_ready_mark(qp, recv->message);
 }
 
-/* Where late packets still complete (caps.late_ns): when this slot and generation was free. */
+/* Where late packets may pass: when this slot and generation was last used; 0: no matter. */
 static uint64_t *late_since(const struct sdr_qp *qp, uint32_t message)
 {
 	return &qp->live->rx.ended_ns[message & (qp->attr.messages * qp->generations - 1)];
 }
 
-/* The number that had the next one's slot and generation ended long enough ago. */
-static bool late_over(const struct sdr_qp *qp)
+/* May an empty packet of it have been sent, and be on its way still? */
+static bool had_empties(const struct sdr_recv *recv, bool all)
 {
-	uint64_t ended = *late_since(qp, qp->live->rx.next);
-	uint64_t hold =
-		u64_max(qp->ctx->caps.late_ns, u64_max(4 * qp->live->rtt_ns, SDK_LATE_MIN_NS));
+	uint32_t pkts;
+	uint64_t length;
 
-	return !ended || sdk_now(qp->ctx) - ended >= hold;
+	if (!all || !rx_end(slot_of(recv), &pkts, &length))
+		return true;
+	/* One ends a message of full packets; others carry the rest of an immediate. */
+	return pkts < recv->qp->imm_pkts || (length % recv->payload == 0 && length < recv->length);
+}
+
+static void late_begins(struct sdr_recv *recv, bool all)
+{
+	const struct sdr_qp *qp = recv->qp;
+
+	if (!qp->live->rx.ended_ns)
+		return;
+	*late_since(qp, recv->message) =
+		qp->ctx->caps.late_ns || had_empties(recv, all) ? sdk_now(qp->ctx) : 0;
+}
+
+void sdk_rx_sender_past(struct sdr_qp *qp, uint32_t base)
+{
+	struct sdk_rx *rx = &qp->live->rx;
+	uint64_t now = sdk_now(qp->ctx);
+
+	for (; rx->ended_ns && seq32_before(rx->sender_base, base); rx->sender_base++)
+		if (*late_since(qp, rx->sender_base))
+			*late_since(qp, rx->sender_base) = now;
+}
+
+/*
+ * The number that had the next one's slot and generation is history: its sender, which knows
+ * of its end, sends no more of it, and what it sent is no longer on its way. If that is a
+ * matter of time, a deadline says when: nothing else may happen until then.
+ */
+static bool late_over(struct sdr_qp *qp)
+{
+	struct sdk_rx *rx = &qp->live->rx;
+	uint32_t had = rx->next - qp->attr.messages * qp->generations;
+	uint64_t since = *late_since(qp, had);
+	uint64_t least = qp->ctx->caps.late_ns ? SDK_LATE_MIN_NS : SDK_LATE_EMPTY_NS;
+	uint64_t hold = u64_max(qp->ctx->caps.late_ns, u64_max(2 * qp->live->rtt_ns, least));
+
+	if (!since)
+		return true;
+	/* Of one generation, the next number's grant is what tells the sender. */
+	if (qp->generations > 1 && !seq32_before(had, rx->sender_base))
+		return false;
+	if (sdk_now(qp->ctx) - since >= hold)
+		return true;
+	rx->hold_ns = since + hold;
+	sdk_qp_dirty(qp);
+	return false;
 }
 
 int sdr_recv_post(struct sdr_qp *qp, const struct sdr_recv_wr *wr, struct sdr_recv **out)
@@ -397,8 +455,7 @@ int sdr_recv_complete(struct sdr_recv *recv)
 	sdk_words_put(qp->ctx, recv->words, recv->nwords);
 	recv->words = NULL;
 	recv->state = all && !recv->error ? RECV_DONE : RECV_DONE_EARLY;
-	if (rx->ended_ns)
-		*late_since(qp, recv->message) = sdk_now(qp->ctx);
+	late_begins(recv, all);
 	rx->ready[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	base_advance(qp);
 	if (qp->state != SDR_QP_ERROR)

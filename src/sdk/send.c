@@ -145,6 +145,8 @@ static int send_prepare(struct sdr_send *send)
 		return qp->error;
 	if (send->flags & SEND_DONE)
 		return -SDR_E_EARLY;
+	if (tx_slot(qp, send->message)->flags & SEND_HELD)
+		return -EAGAIN; /* it has ended: no more for the device to read */
 	if (send->payload)
 		return 0;
 	if (qp->state != SDR_QP_CONNECTED || !qp->live->proven || !is_granted(send) ||
@@ -463,15 +465,24 @@ int sdr_send_stream_end(struct sdr_send *send)
 
 /* ---- both ---- */
 
-int sdr_send_poll(const struct sdr_send *send)
+static int send_verdict(const struct sdr_send *send)
 {
 	if (send->error)
 		return send->error;
 	if (!send->ended && send->qp->state == SDR_QP_ERROR)
 		return send->qp->error;
-	if (send->flags & SEND_DONE)
-		return 1;
-	return send->ended && !(send->mr && sdk_tx_busy(send->qp, send->message));
+	return send->ended || send->flags & SEND_DONE;
+}
+
+int sdr_send_poll(const struct sdr_send *send)
+{
+	int verdict = send_verdict(send);
+
+	/* Whatever it is, the buffer is the caller's with it. */
+	if (verdict && send->mr && !(send->flags & SEND_DONE) &&
+	    sdk_tx_busy(send->qp, send->message))
+		return 0;
+	return verdict;
 }
 
 int sdr_send_query(struct sdr_send *send, struct sdr_send_info *info)

@@ -7,9 +7,17 @@
 #include "sdk/internal.h"
 #include <sdr/sim.h>
 
+/* The device of a host; those that have none here are plain. */
+struct sim_host_device {
+	struct sim_host_device *next;
+	int host;
+	struct sim_device device;
+};
+
 struct sdr_sim {
 	struct sim *sim;
 	struct sdr_ctx *ctxs;
+	struct sim_host_device *devices;
 };
 
 int sdr_sim_create(uint64_t seed, struct sdr_sim **out)
@@ -35,6 +43,12 @@ void sdr_sim_destroy(struct sdr_sim *sim)
 	while (sim->ctxs)
 		sdr_ctx_destroy(sim->ctxs);
 	sim_destroy(sim->sim);
+	while (sim->devices) {
+		struct sim_host_device *next = sim->devices->next;
+
+		alloc_free(&sdr_alloc_system, sim->devices);
+		sim->devices = next;
+	}
 	alloc_free(&sdr_alloc_system, sim);
 }
 
@@ -168,6 +182,67 @@ int sdr_sim_nat_query(const struct sdr_sim *sim, int host, struct sdr_sim_nat_in
 	return 0;
 }
 
+static const struct {
+	const char *name;
+	struct sim_device device;
+} device_likes[] = {
+	{"udp", {0}},
+	{"roce", {.rocev2 = true}},
+	{"nic", {.rocev2 = true, .nic = true, .recv_depth = 4096, .zero_copy_ns = 5 * NS_PER_US}},
+};
+
+static int device_fill(const struct sdr_sim_device *in, struct sim_device *out)
+{
+	struct sdr_sim_device d = {0};
+	size_t like = 0;
+
+	*out = (struct sim_device){0};
+	if (!in)
+		return 0;
+	memcpy(&d, in, u64_min(in->size, sizeof(d)));
+	while (d.like && strcmp(device_likes[like].name, d.like) != 0)
+		if (++like == SDR_ARRAY_LEN(device_likes))
+			return -EINVAL;
+	*out = device_likes[like].device;
+	if (d.zero_copy_ns)
+		out->zero_copy_ns = d.zero_copy_ns;
+	if (d.recv_depth)
+		out->recv_depth = d.recv_depth;
+	out->late_ns = d.late_ns;
+	out->lasting_keys = d.late_ns != 0;
+	return (d.recv_depth || d.late_ns) && !out->nic ? -EINVAL : 0;
+}
+
+static struct sim_host_device *device_of(const struct sdr_sim *sim, int host)
+{
+	struct sim_host_device *at = sim->devices;
+
+	while (at && at->host != host)
+		at = at->next;
+	return at;
+}
+
+int sdr_sim_device_set(struct sdr_sim *sim, int host, const struct sdr_sim_device *device)
+{
+	struct sim_host_device *own;
+	struct sim_device filled;
+	int err = device_fill(device, &filled);
+
+	if (err || !sim_is_host(sim->sim, host))
+		return -EINVAL;
+	own = device_of(sim, host);
+	if (!own) {
+		own = alloc_zeroed(&sdr_alloc_system, sizeof(*own));
+		if (!own)
+			return -ENOMEM;
+		own->host = host;
+		own->next = sim->devices;
+		sim->devices = own;
+	}
+	own->device = filled;
+	return 0;
+}
+
 int sdr_sim_ctx_create(struct sdr_sim *sim, int host, const struct sdr_ctx_attr *attr,
 		       struct sdr_ctx **out)
 {
@@ -180,6 +255,8 @@ int sdr_sim_ctx_create(struct sdr_sim *sim, int host, const struct sdr_ctx_attr 
 		memcpy(&a, attr, u64_min(attr->size, sizeof(a)));
 	fa.max_payload = a.max_payload_bytes;
 	fa.tx_queue_bytes = a.sockbuf_bytes;
+	if (device_of(sim, host))
+		fa.device = device_of(sim, host)->device;
 	err = sim_fabric_open(sim->sim, host, &fa, &f);
 	if (err)
 		return err;

@@ -5,10 +5,25 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 static const struct sdr_sim_link clean = {
 	.size = sizeof(clean), .rate_bps = 10000000000, .delay_ns = 10 * MS};
+
+const struct sdr_sim_device *pair_device;
+
+const struct sdr_sim_device *const pair_devices[] = {
+	&(const struct sdr_sim_device){.size = sizeof(struct sdr_sim_device), .like = "udp"},
+	&(const struct sdr_sim_device){.size = sizeof(struct sdr_sim_device), .like = "roce"},
+	&(const struct sdr_sim_device){.size = sizeof(struct sdr_sim_device), .like = "nic"},
+	NULL,
+};
+
+bool pair_is_rocev2(void)
+{
+	return pair_device && pair_device->like && strcmp(pair_device->like, "udp") != 0;
+}
 
 void pair_open(struct pair *p, uint64_t seed, const struct sdr_qp_attr *attr)
 {
@@ -17,8 +32,10 @@ void pair_open(struct pair *p, uint64_t seed, const struct sdr_qp_attr *attr)
 		struct sdr_ctx_attr ca = {.size = sizeof(ca), .listen = i == 1};
 
 		assert_int_equal(sdr_sim_host(p->sim), i);
+		assert_int_equal(sdr_sim_device_set(p->sim, i, pair_device), 0);
 		assert_int_equal(sdr_sim_ctx_create(p->sim, i, &ca, &p->ctx[i]), 0);
 		assert_int_equal(sdr_qp_create(p->ctx[i], attr, &p->qp[i]), 0);
+		assert_int_equal(sdr_mr_reg(p->ctx[i], NULL, SIZE_MAX, 0, &p->mr[i]), 0);
 	}
 	pair_link(p, &clean, &clean);
 }
@@ -75,7 +92,9 @@ void pair_connect(struct pair *p)
 
 void pair_close(struct pair *p)
 {
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
+		sdr_mr_dereg(p->mr[i]);
 		sdr_ctx_destroy(p->ctx[i]);
+	}
 	sdr_sim_destroy(p->sim);
 }

@@ -18,7 +18,14 @@ struct pair {
 	struct sdr_sim *sim;
 	struct sdr_ctx *ctx[2];
 	struct sdr_qp *qp[2];
+	struct sdr_mr *mr[2]; /* good for any memory: a simulated device does not ask */
 };
+
+/* What the next pairs' devices are; NULL: "udp". */
+extern const struct sdr_sim_device *pair_device;
+/* Those that tests of everything run on. NULL ends the list. */
+extern const struct sdr_sim_device *const pair_devices[];
+bool pair_is_rocev2(void);
 
 /* Clean 10 ms links of 10 Gbit/s; qp attributes may be NULL. */
 void pair_open(struct pair *p, uint64_t seed, const struct sdr_qp_attr *attr);

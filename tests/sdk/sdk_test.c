@@ -2,7 +2,7 @@
 /*
  * The SDK's promises, in virtual time: matching by order, sizes around every edge,
  * immediates, early completion, cancel, lost and reordered CTS, 1024 in flight, payload
- * changes, control messages, bad input.
+ * changes, control messages, bad input. On each kind of device.
  */
 #include "pair.h"
 #include <setjmp.h>
@@ -56,13 +56,23 @@ static void buf_free(struct buf *b)
 	free(b->mem);
 }
 
+/* What sends read their memory by: RDMA devices read it later. */
+static struct sdr_mr *send_mr;
+
+static void open_pair(struct pair *p, uint64_t seed, const struct sdr_qp_attr *attr)
+{
+	pair_open(p, seed, attr);
+	send_mr = p->mr[0];
+}
+
 static struct sdr_send *post_send(struct sdr_qp *qp, const void *addr, uint64_t len, uint32_t imm)
 {
 	struct sdr_send_wr wr = {.size = sizeof(wr),
 				 .opcode = SDR_OP_WRITE_IMM,
 				 .imm = imm,
 				 .length = len,
-				 .addr = addr};
+				 .addr = addr,
+				 .mr = send_mr};
 	struct sdr_send *send;
 
 	assert_int_equal(sdr_send_post(qp, &wr, &send), 0);
@@ -78,15 +88,16 @@ static struct sdr_recv *post_recv(struct sdr_qp *qp, void *addr, uint64_t len)
 	return recv;
 }
 
+/* All packets, and those that follow a short message to bring the rest of its immediate. */
 static bool recv_full(void *arg)
 {
 	struct sdr_recv *recv = arg;
 	struct sdr_recv_info info = {.size = sizeof(info)};
 	uint64_t words[1024];
-	uint32_t at = 0;
+	uint32_t at = 0, imm;
 
 	sdr_recv_query(recv, &info);
-	if (!info.end_known)
+	if (!info.end_known || sdr_recv_imm_get(recv, &imm))
 		return false;
 	while (at < info.pkts) {
 		uint32_t n = info.pkts - at < 65536 ? info.pkts - at : 65536;
@@ -153,7 +164,7 @@ static void sizes_around_edges(void **state)
 	uint64_t pay, chunk;
 
 	(void)state;
-	pair_open(&p, 1, NULL);
+	open_pair(&p, 1, NULL);
 	pair_connect(&p);
 	sdr_qp_query(p.qp[0], &info);
 	pay = info.payload_bytes;
@@ -188,7 +199,9 @@ static void the_largest(void **state)
 	struct pair p;
 
 	(void)state;
-	pair_open(&p, 2, NULL);
+	/* With few slots an RDMA packet's index has the most bits. */
+	open_pair(&p, 2,
+		  &(struct sdr_qp_attr){.size = sizeof(struct sdr_qp_attr), .messages = 256});
 	pair_connect(&p);
 	one_message(&p, (256u << 20) + 11, (256u << 20) + 4096, 9);
 	pair_close(&p);
@@ -232,7 +245,7 @@ static void thousand_in_flight(void **state)
 	struct pair p;
 
 	(void)state;
-	pair_open(&p, 3, NULL);
+	open_pair(&p, 3, NULL);
 	pair_connect(&p);
 	m.n = SDR_MAX_MESSAGES;
 	for (int round = 0; round < 5; round++) {
@@ -271,7 +284,7 @@ static void early_complete(void **state)
 	struct pair p;
 
 	(void)state;
-	pair_open(&p, 4, NULL);
+	open_pair(&p, 4, NULL);
 	pair_connect(&p);
 	buf_pattern(&src, 1);
 	recv = post_recv(p.qp[1], buf_at(&dst), dst.len);
@@ -300,7 +313,7 @@ static void cancels(void **state)
 	struct pair p;
 
 	(void)state;
-	pair_open(&p, 5, NULL);
+	open_pair(&p, 5, NULL);
 	pair_connect(&p);
 	/* Before the grant: the number is held, and aborted once granted. */
 	a = post_send(p.qp[0], buf_at(&src), src.len, 0);
@@ -348,7 +361,7 @@ static void rough_control(void **state)
 		static uint8_t src[200][100], dst[200][100];
 		struct pair p;
 
-		pair_open(&p, seed, NULL);
+		open_pair(&p, seed, NULL);
 		pair_link(&p, &fine, &rough); /* CTS and done go back over the rough one */
 		pair_connect(&p);
 		m.n = 200;
@@ -384,7 +397,9 @@ static void payload_changes(void **state)
 	struct pair p;
 
 	(void)state;
-	pair_open(&p, 6, NULL);
+	if (pair_is_rocev2())
+		skip(); /* it is fixed */
+	open_pair(&p, 6, NULL);
 	pair_connect(&p);
 	one_message(&p, 10000, 10000, 1);
 	recv = post_recv(p.qp[1], buf_at(&dst), dst.len); /* posted under the old size */
@@ -408,20 +423,24 @@ static void control_messages(void **state)
 {
 	uint8_t body[SDR_MAX_CTRL_BYTES];
 	struct sdr_ctrl got = {.size = sizeof(got)};
+	struct sdr_qp_info info = {.size = sizeof(info)};
 	struct pair p;
 
 	(void)state;
-	pair_open(&p, 7, NULL);
+	open_pair(&p, 7, NULL);
 	pair_connect(&p);
 	memset(body, 0x5a, sizeof(body));
 	assert_int_equal(sdr_ctrl_send(p.qp[0], 5, body, 1, SDR_CHANNEL_ANY), -EINVAL);
 	assert_int_equal(sdr_ctrl_send(p.qp[0], 64, body, 1, SDR_CHANNEL_ANY), -EINVAL);
-	assert_int_equal(sdr_ctrl_send(p.qp[0], 200, body, sizeof(body) + 1, SDR_CHANNEL_ANY),
-			 -EMSGSIZE);
-	for (size_t len = 0; len <= sizeof(body); len += 59)
+	sdr_qp_query(p.qp[0], &info);
+	assert_in_range(info.max_ctrl_bytes, 900, sizeof(body));
+	assert_int_equal(
+		sdr_ctrl_send(p.qp[0], 200, body, info.max_ctrl_bytes + 1, SDR_CHANNEL_ANY),
+		-EMSGSIZE);
+	for (size_t len = 0; len <= info.max_ctrl_bytes; len += 59)
 		assert_int_equal(sdr_ctrl_send(p.qp[0], 200, body, len, SDR_CHANNEL_ANY), 0);
 	pair_run(&p, pair_never, NULL, 100 * MS);
-	for (size_t len = 0; len <= sizeof(body); len += 59) {
+	for (size_t len = 0; len <= info.max_ctrl_bytes; len += 59) {
 		assert_int_equal(sdr_ctrl_recv(p.qp[1], &got), 1);
 		assert_int_equal(got.len, len);
 		assert_memory_equal(got.body, body, len);
@@ -443,7 +462,7 @@ static void streaming(void **state)
 	uint32_t i;
 
 	(void)state;
-	pair_open(&p, 8, NULL);
+	open_pair(&p, 8, NULL);
 	pair_connect(&p);
 	buf_pattern(&src, 3);
 	wr.addr = buf_at(&src);
@@ -495,7 +514,9 @@ static void reordering_is_counted(void **state)
 	struct pair p;
 
 	(void)state;
-	pair_open(&p, 11, NULL);
+	if (pair_is_rocev2())
+		skip(); /* who sees no PSN cannot tell */
+	open_pair(&p, 11, NULL);
 	pair_connect(&p);
 	one_message(&p, 1000000, 1000000, 1);
 	assert_int_equal(reordered_at(p.qp[1]), 0);
@@ -512,7 +533,7 @@ static void bad_info(void **state)
 	int len;
 
 	(void)state;
-	pair_open(&p, 9, NULL);
+	open_pair(&p, 9, NULL);
 	len = sdr_qp_info_get(p.qp[1], info, sizeof(info));
 	for (int cut = 0; cut < len; cut++)
 		assert_true(sdr_qp_connect(p.qp[0], info, (size_t)cut, NULL) < 0);
@@ -535,7 +556,7 @@ static void reset(void **state)
 	struct pair p;
 
 	(void)state;
-	pair_open(&p, 10, NULL);
+	open_pair(&p, 10, NULL);
 	assert_int_equal(sdr_recv_post(p.qp[0], &wr, &recv), -ENOTCONN);
 	pair_connect(&p);
 	assert_int_equal(sdr_qp_reset(p.qp[0], 1), 0);
@@ -561,5 +582,12 @@ int main(void)
 		cmocka_unit_test(reordering_is_counted),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = 0;
+
+	for (int i = 0; pair_devices[i]; i++) {
+		pair_device = pair_devices[i];
+		print_message("devices: %s\n", pair_device->like);
+		failed += cmocka_run_group_tests(tests, NULL, NULL);
+	}
+	return failed;
 }

@@ -87,6 +87,16 @@ int sim_host_add(struct sim *sim)
 	return err ? err : (int)sim->nhosts++;
 }
 
+/* All RDMA devices have the same port, so each has its host for itself. */
+static bool rdma_taken(const struct sim *sim, uint32_t host)
+{
+	for (uint32_t i = 0; i < sim->nfabrics; i++)
+		if (sim->fabric[i] && sim->fabric[i]->host == host &&
+		    sim->fabric[i]->attr.device.rocev2)
+			return true;
+	return false;
+}
+
 /* A place in the world's list of fabrics. */
 static int fabric_slot(struct sim *sim, struct sim_fabric *f)
 {
@@ -96,12 +106,15 @@ static int fabric_slot(struct sim *sim, struct sim_fabric *f)
 	if (sim->nfabrics == SIM_MAX_FABRICS ||
 	    sim->host[f->host].fabrics == UINT16_MAX - SIM_PORT_BASE)
 		return -ENOSPC;
+	if (f->attr.device.rocev2 && rdma_taken(sim, f->host))
+		return -EADDRINUSE;
 	err = grow(sim->alloc, &array, &sim->cap_fabrics, sim->nfabrics, sizeof(*sim->fabric));
 	sim->fabric = array;
 	if (err)
 		return err;
 	f->index = sim->nfabrics;
-	f->port = (uint16_t)(SIM_PORT_BASE + sim->host[f->host].fabrics++);
+	f->port = f->attr.device.rocev2 ? (uint16_t)FABRIC_ROCEV2_PORT
+					: (uint16_t)(SIM_PORT_BASE + sim->host[f->host].fabrics++);
 	sim->fabric[sim->nfabrics++] = f;
 	return 0;
 }

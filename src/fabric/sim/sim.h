@@ -46,6 +46,7 @@ void sim_destroy(struct sim *sim);
 
 /* Its number, 0 and up; -ENOSPC or -ENOMEM. */
 int sim_host_add(struct sim *sim);
+bool sim_is_host(const struct sim *sim, int host);
 
 /*
  * The link from one host to another (the same one for loopback), one direction: of one
@@ -135,7 +136,10 @@ struct sim_fabric_attr {
 	struct sim_device device;
 };
 
-/* Opens a device on a host; a host may have several. -EINVAL, -ENOSPC, -ENOMEM. */
+/*
+ * Opens a device on a host; a host may have several, but one of rocev2. -EINVAL, -EADDRINUSE,
+ * -ENOSPC, -ENOMEM.
+ */
 int sim_fabric_open(struct sim *sim, int host, const struct sim_fabric_attr *attr,
 		    struct fabric **out);
 /* Where it listens: goes into fabric_peer.addr. */

@@ -276,7 +276,6 @@ struct sim_link *sim_link_find(const struct sim *sim, uint32_t from, uint32_t to
 struct sim_link *sim_link_get(struct sim *sim, uint32_t from, uint32_t to, uint32_t channel);
 /* Gives it new attributes, with copies of their lists. */
 int sim_link_change(struct sim *sim, struct sim_link *l, const struct link_attr *attr);
-bool sim_is_host(const struct sim *sim, int host);
 /* On its way; takes the packet, which arrives at deliver_ns. */
 void sim_launch(struct sim *sim, struct sim_link *l, struct sim_packet *p, uint64_t deliver_ns);
 /* Tells the owner at the next poll. */
