@@ -76,10 +76,10 @@ static int set_up(struct probe *p)
 	(void)rx_table_init(&p->table, p->slots, SLOTS, SLOTS - 1, p->worker, 1, RX_SINGLE_THREAD);
 	memset(p->mem, SENT, p->f->payload);
 	memset(p->mem + p->f->payload, BEFORE, 2 * (size_t)p->f->payload);
-	err = verbs_qp_create(&p->f->base, &attr, &p->to);
+	err = verbs_qp_make(p->f, &attr, 1, &p->to);
 	attr.table = NULL;
 	if (err == 0)
-		err = verbs_qp_create(&p->f->base, &attr, &p->from);
+		err = verbs_qp_make(p->f, &attr, 1, &p->from);
 	if (err == 0)
 		err = connect_to(p->to, p->from, p->f->payload);
 	return err < 0 ? err : connect_to(p->from, p->to, p->f->payload);

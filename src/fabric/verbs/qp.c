@@ -261,7 +261,7 @@ static int ud_make(struct verbs_fabric *f, struct verbs_qp *qp)
 	return ud_start(f, qp);
 }
 
-static int qp_make(struct verbs_fabric *f, struct verbs_qp *qp)
+static int qp_build(struct verbs_fabric *f, struct verbs_qp *qp)
 {
 	uint32_t pairs = qp->channels * qp->generations;
 	int err;
@@ -322,9 +322,9 @@ static void qp_free(struct verbs_fabric *f, struct verbs_qp *qp)
 	free(qp);
 }
 
-int verbs_qp_create(struct fabric *base, const struct fabric_qp_attr *attr, struct fabric_qp **out)
+int verbs_qp_make(struct verbs_fabric *f, const struct fabric_qp_attr *attr, uint32_t generations,
+		  struct fabric_qp **out)
 {
-	struct verbs_fabric *f = verbs_fabric_of(base);
 	struct verbs_qp *qp;
 	int err;
 
@@ -335,17 +335,17 @@ int verbs_qp_create(struct fabric *base, const struct fabric_qp_attr *attr, stru
 	qp = calloc(1, sizeof(*qp));
 	if (qp == NULL)
 		return -ENOMEM;
-	qp->base.fabric = base;
+	qp->base.fabric = &f->base;
 	qp->cookie = attr->cookie;
 	qp->table = attr->table;
 	qp->channels = attr->channels;
-	qp->generations = FABRIC_MAX_GENERATIONS;
+	qp->generations = generations;
 	qp->serial = verbs_serial(f);
 	qp->index = f->free_index[f->free_head];
 	f->free_head = (f->free_head + 1) % f->attr.max_qps;
 	f->free_count--;
 	f->qps[qp->index] = qp;
-	err = qp_make(f, qp);
+	err = qp_build(f, qp);
 	if (err < 0) {
 		f->lock_failed |= err == -ENOMEM;
 		qp_free(f, qp);
@@ -353,6 +353,11 @@ int verbs_qp_create(struct fabric *base, const struct fabric_qp_attr *attr, stru
 	}
 	*out = &qp->base;
 	return 0;
+}
+
+int verbs_qp_create(struct fabric *f, const struct fabric_qp_attr *attr, struct fabric_qp **out)
+{
+	return verbs_qp_make(verbs_fabric_of(f), attr, FABRIC_MAX_GENERATIONS, out);
 }
 
 void verbs_qp_destroy(struct fabric_qp *base)

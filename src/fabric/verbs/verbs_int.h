@@ -314,6 +314,9 @@ void verbs_pages_free(void *mem, size_t bytes);
 
 /* qp.c */
 int verbs_qp_create(struct fabric *f, const struct fabric_qp_attr *attr, struct fabric_qp **out);
+/* The same with fewer generations, for the self-test. */
+int verbs_qp_make(struct verbs_fabric *f, const struct fabric_qp_attr *attr, uint32_t generations,
+		  struct fabric_qp **out);
 void verbs_qp_destroy(struct fabric_qp *qp);
 void verbs_qp_local(const struct fabric_qp *qp, struct fabric_local *out);
 int verbs_qp_connect(struct fabric_qp *qp, const struct fabric_peer *peer);
