@@ -51,7 +51,7 @@ says "usage: sdr COMMAND"
 run 0 --version
 check "version" grep -qE '^sdr [0-9]+\.[0-9]+\.[0-9]+$' out
 run 0 help
-for command in send recv perf ping info; do
+for command in send recv perf ping info doctor; do
 	run 0 help $command
 	check "help names the command" grep -q "^usage: sdr $command" out
 	cp out by-help

@@ -29,7 +29,9 @@
 
 #define CONNECT_NS (5 * NS_PER_S)
 #define CLOSE_NS (2 * NS_PER_S)
-#define ANSWER_NS (3 * NS_PER_S) /* for an answer that takes a round trip or two, at least */
+#define ANSWER_NS (3 * NS_PER_S)   /* for an answer that takes a round trip or two, at least */
+#define PATIENCE_NS (1 * NS_PER_S) /* beyond round trips: the other host may be busy */
+#define FULL_NS (2 * NS_PER_S)	   /* for one full packet, resends included */
 #define STREAM_NS (5 * NS_PER_S)
 #define SLICE_NS (20 * NS_PER_MS)
 #define PING_GAP_NS (20 * NS_PER_MS)
@@ -210,7 +212,7 @@ static uint64_t ping_once(struct probe *x, uint64_t wait_ns)
 static void measure_pings(struct probe *x)
 {
 	struct sdr_channel_facts first = channel(x), last;
-	uint64_t rtt[PATH_PINGS], n = 0, wait = 2 * first.rtt_ns + 200 * NS_PER_MS;
+	uint64_t rtt[PATH_PINGS], n = 0, wait = 2 * first.rtt_ns + PATIENCE_NS;
 	struct sdr_completion c;
 
 	for (unsigned int i = 0; i < PATH_PINGS && !x->s.over && !cli_stop; i++) {
@@ -246,7 +248,7 @@ static void measure_trains(struct probe *x)
 			x->p->trains_sent++;
 		session_poll(&x->s, &c, 1, PING_GAP_NS);
 	}
-	until = mono_ns() + 2 * x->p->rtt_median_ns + 200 * NS_PER_MS;
+	until = mono_ns() + 2 * x->p->rtt_median_ns + PATIENCE_NS;
 	do {
 		session_poll(&x->s, &c, 1, SLICE_NS);
 		sdr_qp_train_query(qp, 0, &is);
@@ -314,13 +316,15 @@ static uint64_t await_writes(struct probe *x, uint64_t want, uint64_t until_ns)
 
 static int full_packet(struct probe *x)
 {
-	uint64_t len = conn_info(x).payload_bytes;
+	uint64_t len = conn_info(x).payload_bytes, wait = FULL_NS;
 
 	if (len > x->message_bytes)
 		len = x->message_bytes;
 	if (session_write(&x->s, x->out, len, NULL, x->out) < 0)
 		return 0;
-	return await_writes(x, len, mono_ns() + patience_ns(x->p)) == len;
+	if (10 * x->p->rtt_median_ns > wait)
+		wait = 10 * x->p->rtt_median_ns;
+	return await_writes(x, len, mono_ns() + wait) == len;
 }
 
 /* The largest of some packet sizes that arrives; leaves its connection open. */
