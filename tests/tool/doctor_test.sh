@@ -101,7 +101,6 @@ finding tcp ok
 finding udp-path ok
 finding full-packet ok
 finding bitmaps ok
-finding drops-there ok
 doctor --stream 0 "127.0.0.1:$PORT"
 finding full-packet skipped
 kill -INT "$(pid_of "$PERF")"

@@ -73,13 +73,14 @@ static enum level bitmap_level(const struct path_facts *p)
 	uint64_t broken = counted(p, SDR_CTR_rx_range) + counted(p, SDR_CTR_rx_malformed);
 	uint64_t foreign = counted(p, SDR_CTR_rx_protection) + counted(p, SDR_CTR_rx_unknown_qp) +
 			   counted(p, SDR_CTR_ctrl_token);
+	uint64_t twice = counted(p, SDR_CTR_rx_duplicate);
 
 	if (p->echo_bad)
 		return LEVEL_FAULT;
 	if (broken || share(foreign, all) >= DAMAGE_BAD)
 		return LEVEL_ATTENTION;
 	if (foreign ||
-	    share(counted(p, SDR_CTR_rx_duplicate), counted(p, SDR_CTR_rx_pkts)) >= DUPLICATES_NOTE)
+	    (twice >= LATE_LEAST && share(twice, counted(p, SDR_CTR_rx_pkts)) >= DUPLICATES_NOTE))
 		return LEVEL_NOTE;
 	return LEVEL_OK;
 }
