@@ -161,6 +161,14 @@ static void take_signals(struct verbs_fabric *f)
 	take_async(f);
 }
 
+/* One system call where there is nothing, instead of one for each. */
+static bool signals(const struct verbs_fabric *f)
+{
+	struct pollfd pfd = {.fd = f->epfd, .events = POLLIN};
+
+	return poll(&pfd, 1, 0) > 0;
+}
+
 static void poll_all(struct verbs_fabric *f)
 {
 	for (struct verbs_cq *cq = f->cqs; cq; cq = cq->next)
@@ -188,7 +196,7 @@ int verbs_poll(struct fabric *base, struct fabric_event *ev, unsigned int max)
 	struct verbs_fabric *f = verbs_fabric_of(base);
 	unsigned int n = 0;
 
-	if (f->fd_used || atomic_load(&f->signalled))
+	if (atomic_load(&f->signalled) || (f->fd_used && signals(f)))
 		take_signals(f);
 	poll_all(f);
 	if (!f->fd_used) {

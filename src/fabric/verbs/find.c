@@ -356,7 +356,9 @@ static void gid_add(struct verbs_port *p, const struct ibv_gid_entry *entry)
 {
 	struct verbs_gid *gid = &p->gid[p->ngids];
 
-	if (entry->port_num != p->port || p->ngids == VERBS_MAX_GIDS)
+	/* An address vector has 8 bits for the index. */
+	if (entry->port_num != p->port || entry->gid_index > UINT8_MAX ||
+	    p->ngids == VERBS_MAX_GIDS)
 		return;
 	gid->index = entry->gid_index;
 	gid->type = entry->gid_type == IBV_GID_TYPE_ROCE_V2   ? VERBS_GID_ROCE_V2
@@ -454,6 +456,7 @@ int verbs_fabric_list(struct verbs_port **out)
 	int count = 0, n = 0, err = 0;
 
 	*out = NULL;
+	(void)ibv_fork_init(); /* it has to come first, or it is too late for this process */
 	devices = ibv_get_device_list(&count);
 	if (devices == NULL) /* ENOSYS: the kernel has no RDMA at all */
 		return errno == ENOSYS || errno == ENOENT ? 0 : neg(errno);

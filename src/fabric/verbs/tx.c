@@ -13,9 +13,13 @@
 /* Bytes in one piece, or NULL: not enough room now. *entry is for verbs_run. */
 static uint8_t *bounce_take(struct verbs_bounce *b, uint64_t len, uint32_t *entry)
 {
-	uint64_t at = b->head % b->bytes;
-	uint64_t skip = at + len > b->bytes ? b->bytes - at : 0;
+	uint64_t at, skip;
 
+	/* Empty: from the beginning, or a run as long as the ring might never fit. */
+	if (b->run_head == b->run_tail)
+		b->head = b->tail = 0;
+	at = b->head % b->bytes;
+	skip = at + len > b->bytes ? b->bytes - at : 0;
 	if (b->head + skip + len - b->tail > b->bytes ||
 	    b->run_head - b->run_tail == VERBS_BOUNCE_RUNS)
 		return NULL;

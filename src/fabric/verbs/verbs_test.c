@@ -231,6 +231,8 @@ static void test_copies(void **state)
 	assert_true(truth && to && words);
 	tu_pair_open(&p, attr);
 	tu_fill(truth, n * (size_t)p.payload, 3);
+	/* The hardest: no longer than a train. */
+	tu_fabric(&p, 0)->bounce.bytes = FABRIC_RUN_MAX * (uint64_t)p.payload;
 	from = malloc(64 * (size_t)p.payload);
 	assert_non_null(from);
 	key = tu_bind(&p, 1, to, n * (size_t)p.payload, words, NULL);
@@ -258,6 +260,7 @@ static void test_copies(void **state)
 	while (tu_fabric(&p, 0)->bounce.run_head != tu_fabric(&p, 0)->bounce.run_tail)
 		tu_poll(&p.end[0]);
 	assert_int_equal(tu_fabric(&p, 0)->bounce.head, tu_fabric(&p, 0)->bounce.tail);
+	tu_fabric(&p, 0)->bounce.bytes = attr.bounce_bytes;
 	tu_pair_close(&p);
 	verbs_pages_free(to, len);
 	free(from);
