@@ -143,7 +143,8 @@ static void transmit(struct pair *p, const struct rel_range *r)
 	uint32_t copies = (path->duplicate > 0 && rng_unit(&p->rng) < path->duplicate) ? 2 : 1;
 	for (uint32_t i = 0; bits && i < copies; i++) {
 		uint64_t jitter = path->jitter_ns ? rng_below(&p->rng, path->jitter_ns) : 0;
-		struct event *e = event_new(p, DATA, p->now + path->delay_ns + jitter, 0);
+		uint64_t longer = p->now - START_NS >= p->c->longer_from_ns ? p->c->longer_ns : 0;
+		struct event *e = event_new(p, DATA, p->now + path->delay_ns + jitter + longer, 0);
 		e->message = r->message;
 		e->first = r->first;
 		e->channel = channel;

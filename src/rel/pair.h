@@ -38,6 +38,7 @@ struct pair_config {
 	uint64_t ack_out_from_ns, ack_out_until_ns;
 	uint64_t data_out_from_ns, data_out_until_ns;
 	uint64_t pause_from_ns, pause_until_ns;
+	uint64_t longer_from_ns, longer_ns; /* from then on each path is longer */
 	/* Lose exactly this transmission's first `times` sends. */
 	bool lose_one;
 	uint32_t lose_message, lose_packet, lose_times;

@@ -424,6 +424,33 @@ static void dead_path(void **state)
 	}
 }
 
+/* The round trip grows far beyond what the timers know, as a queue without end makes it. */
+static void longer_path(void **state)
+{
+	(void)state;
+	static const char *const all[] = {"sr", "sr-nack", "sr:rto=3", "gbn"};
+	for (size_t i = 0; i < SDR_ARRAY_LEN(all); i++) {
+		struct pair_config c = plain(all[i]);
+		struct pair_result r;
+		c.messages = 100;
+		c.gap_ns = 20 * US;
+		c.window_pkts = 4000;
+		c.longer_from_ns = 200 * MS;
+		c.longer_ns = 10 * RTT;
+		c.granted = 16;
+		c.check_every = 5000;
+		pair_run(&c, &r);
+		if (getenv("REL_REPORT"))
+			printf("%s, %s: %.1f ms, %llu packets, %llu resent, %llu samples\n", all[i],
+			       by_packet ? "packets" : "PSNs", (double)r.done_ns / 1e6,
+			       (unsigned long long)r.tx.sent_pkts,
+			       (unsigned long long)r.tx.resent_pkts, (unsigned long long)r.samples);
+		assert_int_equal(r.wrong_dates, 0);
+		/* Timers that never learn send all of it eight times. */
+		assert_true(r.tx.resent_pkts < c.messages * c.max_pkts / 5);
+	}
+}
+
 static void wire_wrap(void **state)
 {
 	(void)state;
@@ -476,6 +503,7 @@ int main(void)
 		TWICE(paused_process),
 		TWICE(dead_path),
 		TWICE(wire_wrap),
+		TWICE(longer_path),
 		TWICE(everything_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

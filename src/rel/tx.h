@@ -32,7 +32,10 @@
  * transmission can be the one that arrived, it still proves losses but gives no sample. Else
  * it dates nothing; then an ACK that is not older than those before it proves by the newest
  * date known, for what had been delivered then has been delivered now. Losses of what was
- * sent after that are found by the timer and by probes, as everywhere.
+ * sent after that are found by the timer and by probes, as everywhere. Where a round trip
+ * outgrows the RTO, all is sent again before it is acknowledged, nothing gives a sample and
+ * the RTO could never learn: so, as Karn's algorithm wants, it doubles when duplicates show
+ * that the timer was wrong, and samples take that back.
  *
  * No ACK for an RTO: *stalled*. Nothing is declared lost and nothing is offered; one
  * probe at a time goes out with backoff to 1 s; the first ACK ends it. A timer call that
@@ -164,8 +167,12 @@ struct rel_channel {
 	uint64_t first_sent_ns; /* BBR: start of the interval that a rate sample covers */
 	uint64_t app_limited_until;
 	uint32_t top_message, top; /* first transmissions end below this packet; 0: none yet */
-	uint64_t doubt;		   /* losses declared here that a duplicate may prove wrong */
-	uint64_t reorder_ns;	   /* widened reorder window; 0: the base value */
+	/* The timer was wrong, and all samples are ambiguous: its RTO is doubled so often. */
+	uint32_t backoff;
+	bool timed_out; /* the timer declared losses since the last sample */
+	uint64_t backoff_ns;
+	uint64_t doubt;	     /* losses declared here that a duplicate may prove wrong */
+	uint64_t reorder_ns; /* widened reorder window; 0: the base value */
 	uint64_t reorder_since_ns;
 };
 

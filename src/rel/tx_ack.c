@@ -22,6 +22,7 @@ struct ack_view {
 	uint64_t overdue_ns[REL_MAX_CHANNELS]; /* the same, but for the reorder window */
 	/* Losses that were none: how far later packets had overtaken them; 0: none. */
 	uint64_t overtaken_ns[REL_MAX_CHANNELS];
+	bool duplicated[REL_MAX_CHANNELS];
 	/* gbn: the earliest proven hole. */
 	struct rel_msg *hole_msg;
 	uint32_t hole;
@@ -131,6 +132,7 @@ static void note_duplicates(const struct rel_tx *tx, struct rel_channel *ch, uin
 			    struct ack_view *view)
 {
 	uint64_t wrong = u64_min(duplicates, ch->doubt);
+	view->duplicated[ch - tx->ch] = duplicates > 0;
 	ch->doubt -= wrong;
 	if (wrong)
 		view->overtaken_ns[ch - tx->ch] = 2 * rel_reorder_window_ns(tx, ch);
@@ -393,6 +395,21 @@ static void read_windows(struct rel_tx *tx, struct wire_ack *ack, struct ack_vie
 	}
 }
 
+/* Karn: a timer that was wrong waits longer until something was sent once and arrived. */
+static void back_off(const struct rel_tx *tx, struct rel_channel *ch, bool wrong, uint64_t sample,
+		     uint64_t now_ns)
+{
+	if (sample) {
+		ch->timed_out = false;
+		if (ch->backoff)
+			ch->backoff--;
+	} else if (wrong && ch->timed_out && ch->backoff < REL_BACKOFF_MAX &&
+		   now_ns - ch->backoff_ns >= rel_channel_rto_ns(tx, ch)) {
+		ch->backoff++;
+		ch->backoff_ns = now_ns;
+	}
+}
+
 /* The connection is heard from: timers and windows move on. */
 static void heard(struct rel_tx *tx, const struct ack_view *view)
 {
@@ -416,6 +433,7 @@ static void heard(struct rel_tx *tx, const struct ack_view *view)
 		else
 			narrow(tx, ch, view->now_ns);
 		uint64_t rtt = out->ch[i].rtt_sample_ns;
+		back_off(tx, ch, view->duplicated[i] || view->overtaken_ns[i], rtt, view->now_ns);
 		if (rtt && (!out->rtt_sample_ns || rtt < out->rtt_sample_ns))
 			out->rtt_sample_ns = rtt;
 		rel_log_trim(tx, ch);

@@ -20,6 +20,7 @@
 #define REL_PAGE_UNITS (REL_PAGE_PKTS / REL_UNIT)
 #define REL_PAGES_CACHED 64u
 #define REL_NO_CHANNEL 255u
+#define REL_BACKOFF_MAX 8u
 
 /* The train that sent packets [0, n) of the unit last. */
 struct rel_unit {
@@ -167,6 +168,7 @@ void rel_log_trim(struct rel_tx *tx, struct rel_channel *ch);
 uint64_t rel_train_live(const struct rel_tx *tx, const struct rel_channel *ch,
 			const struct rel_train *train, struct rel_word *w);
 void rel_train_pop(struct rel_channel *ch);
+uint64_t rel_channel_rto_ns(const struct rel_tx *tx, const struct rel_channel *ch);
 /* Untracked packets and repeats count as gone. */
 void rel_drop_extra(struct rel_tx *tx);
 

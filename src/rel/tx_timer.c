@@ -60,9 +60,10 @@ void rel_log_trim(struct rel_tx *tx, struct rel_channel *ch)
 	}
 }
 
-static uint64_t channel_rto_ns(const struct rel_tx *tx, const struct rel_channel *ch)
+uint64_t rel_channel_rto_ns(const struct rel_tx *tx, const struct rel_channel *ch)
 {
-	return rel_rtt_rto_ns(&ch->rtt, &tx->params.scheme) + tx->params.max_ack_ns;
+	uint64_t rto = rel_rtt_rto_ns(&ch->rtt, &tx->params.scheme) << ch->backoff;
+	return u64_min(rto, REL_RTO_MAX_NS) + tx->params.max_ack_ns;
 }
 
 /* The slowest of the channels that are in use. */
@@ -71,7 +72,7 @@ uint64_t rel_tx_rto_ns(const struct rel_tx *tx)
 	uint64_t rto = 0;
 	for (uint32_t i = 0; i < tx->params.channels; i++) {
 		if (tx->ch[i].inflight + tx->ch[i].extra)
-			rto = u64_max(rto, channel_rto_ns(tx, &tx->ch[i]));
+			rto = u64_max(rto, rel_channel_rto_ns(tx, &tx->ch[i]));
 	}
 	return rto ? rto : rel_rtt_rto_ns(&tx->rtt, &tx->params.scheme) + tx->params.max_ack_ns;
 }
@@ -86,7 +87,7 @@ static uint64_t expiry_ns(const struct rel_tx *tx, const struct rel_channel *ch)
 		return UINT64_MAX;
 	const struct rel_train *train = rel_train_at(ch, ch->expired_pos);
 	uint64_t start = u64_max(train->sent_ns, tx->timer_floor_ns);
-	uint64_t wait = channel_rto_ns(tx, ch);
+	uint64_t wait = rel_channel_rto_ns(tx, ch);
 	/* Silence says nothing about a packet: an ACK must have come that could name it. */
 	if (tx->last_ack_ns < train->sent_ns + ch->rtt.smoothed_ns)
 		return UINT64_MAX;
@@ -151,7 +152,7 @@ static bool oldest_outstanding(const struct rel_tx *tx, struct rel_range *out, u
 				continue;
 			if (train->sent_ns < best) {
 				best = train->sent_ns;
-				*due_ns = best + channel_rto_ns(tx, ch);
+				*due_ns = best + rel_channel_rto_ns(tx, ch);
 				out->message = train->message;
 				out->first = w.unit * REL_UNIT + (uint32_t)__builtin_ctzll(live);
 			}
@@ -244,6 +245,7 @@ static void expire(struct rel_tx *tx, struct rel_channel *ch, uint64_t now_ns,
 			return;
 		}
 		tx->stats.timeout_pkts += n;
+		ch->timed_out |= live != 0;
 		ch->extra -= train->extra;
 		train->extra = 0;
 		ch->expired_pos++;
