@@ -189,6 +189,8 @@ static void judge_generations(const struct path_facts *p, struct findings *f)
 
 /* ---- line rate ------------------------------------------------------------------ */
 
+#define SUSPECTS 5
+
 struct suspect {
 	char text[160], fix[160];
 };
@@ -225,6 +227,11 @@ static size_t find_suspects(const struct path_facts *p, const struct goal *goal,
 		snprintf(s[k++].fix, sizeof s->fix, "sdr perf --channels 4 --workers 2 %.120s",
 			 p->target);
 	}
+	if (p->load >= 1) {
+		snprintf(s[k].text, sizeof s->text, "others want this host's CPUs: %.1f for each",
+			 p->load);
+		snprintf(s[k++].fix, sizeof s->fix, "top -o %%CPU");
+	}
 	return k;
 }
 
@@ -246,7 +253,7 @@ static void judge_line_rate(const struct path_facts *p, const struct goal *goal,
 	double line = line_bps(p, goal, link_bps), got = p->out.second_half_bps;
 	int reached = line > 0 && got >= RATE_OK * line;
 	char got_text[UNITS_TEXT], line_text[UNITS_TEXT];
-	struct suspect s[4];
+	struct suspect s[SUSPECTS];
 	struct finding *x;
 	size_t k;
 

@@ -21,6 +21,7 @@ struct offload {
 struct dev_facts {
 	char name[DEV_NAME];
 	int loopback, up;
+	int software; /* veth, tun: its speed is a number, and it needs no GRO of its own */
 	uint32_t mtu;
 	char driver[32];
 	uint64_t speed_bps; /* 0: unknown */

@@ -159,7 +159,8 @@ void dev_judge(const struct dev_facts *d, const struct goal *goal, struct findin
 	judge_offload(d, &d->gso, "gso", "segmentation (gso)", "generic-segmentation-offload",
 		      LEVEL_ATTENTION, "Every packet passes the kernel's stack alone.", f);
 	judge_offload(d, &d->gro, "gro", "coalescing (gro)", "generic-receive-offload",
-		      LEVEL_ATTENTION, "Every packet passes the kernel's stack alone.", f);
+		      d->software ? LEVEL_NOTE : LEVEL_ATTENTION,
+		      "Every packet passes the kernel's stack alone.", f);
 	judge_offload(d, &d->udp_segmentation, "uso", "UDP segmentation in the device",
 		      "tx-udp-segmentation", fast,
 		      "The kernel cuts super-packets in software instead.", f);

@@ -170,6 +170,9 @@ void dev_read(const struct source *s, const char *name, struct dev_facts *d)
 	if (!*d->driver && source_link(s, d->driver, sizeof d->driver,
 				       "/sys/class/net/%s/device/driver", d->name) < 0)
 		d->driver[0] = '\0';
+	d->software = strcmp(d->driver, "veth") == 0 || strcmp(d->driver, "tun") == 0;
+	if (d->software)
+		d->speed_bps = 0;
 }
 
 /* ---- which devices -------------------------------------------------------------- */

@@ -138,6 +138,8 @@ static void gather_path(struct doctor *d, const struct target *to)
 	struct path_opts o = {.net = &d->o.net, .to = *to, .stream_bytes = stream_bytes(d)};
 
 	path_measure(&o, &d->path);
+	if (d->host.cpus_allowed)
+		d->path.load = d->host.load1 / d->host.cpus_allowed;
 	d->have_path = 1;
 	if (*d->path.local && dev_of_address(d->path.local, d->path.dev) < 0)
 		d->path.dev[0] = '\0';
@@ -149,7 +151,9 @@ static void gather_devices(struct doctor *d)
 	char names[DEVS_MAX][SOURCE_NAME];
 	size_t n = 1;
 
-	if (d->netdev)
+	if (!d->netdev && d->rdmadev && d->rdma.n && d->rdma.dev[0].nports)
+		d->netdev = d->rdma.dev[0].port[0].netdev;
+	if (d->netdev && *d->netdev)
 		snprintf(names[0], SOURCE_NAME, "%s", d->netdev);
 	else if (d->have_path && *d->path.dev)
 		snprintf(names[0], SOURCE_NAME, "%s", d->path.dev);
@@ -164,6 +168,7 @@ static void gather_devices(struct doctor *d)
 static void judge_sizes(struct doctor *d)
 {
 	struct size_facts s = {.mtu = 1500};
+	struct goal goal = d->goal;
 	struct finding *x;
 
 	if (d->have_path && d->path.route_mtu) {
@@ -180,7 +185,10 @@ static void judge_sizes(struct doctor *d)
 		return;
 	}
 	s.fits_bytes = sdr_payload_for_mtu(s.mtu, s.is_v6);
-	size_judge(&s, &d->goal, d->rdma.n > 0, &d->found);
+	/* What the two ends have agreed on. */
+	if (!goal.payload_bytes && d->have_path && d->path.payload_bytes < s.fits_bytes)
+		goal.payload_bytes = d->path.payload_bytes;
+	size_judge(&s, &goal, d->rdma.n > 0, &d->found);
 }
 
 static void judge(struct doctor *d)
@@ -213,8 +221,8 @@ static int examine(struct doctor *d, const struct target *to)
 	net_probe(&d->net);
 	if (to)
 		gather_path(d, to);
-	gather_devices(d);
 	rdma_read(&here, d->rdmadev, &d->rdma);
+	gather_devices(d);
 	if (d->ndevs)
 		snprintf(d->rdma.netdev, sizeof d->rdma.netdev, "%s", d->dev[0].name);
 	rdma_open(&d->rdma);

@@ -352,6 +352,8 @@ static void test_devices(void **state)
 	assert_int_equal(dev_level(&d, &gigabit, "dev-eth0-uso"), LEVEL_ATTENTION);
 	assert_non_null(strstr(finding_find(&found, "dev-eth0-gro")->fix,
 			       "sudo ethtool -K eth0 generic-receive-offload on"));
+	d.software = 1;
+	assert_int_equal(dev_level(&d, &gigabit, "dev-eth0-gro"), LEVEL_NOTE);
 	d.udp_segmentation.settable = 0;
 	assert_int_equal(dev_level(&d, &gigabit, "dev-eth0-uso"), LEVEL_OK);
 	d.udp_segmentation.on = -1;

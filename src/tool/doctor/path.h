@@ -56,6 +56,7 @@ struct path_facts {
 	uint64_t echo_bad;     /* complete messages of which a packet was never written */
 	struct udp_counts udp; /* what was added on this host meanwhile */
 	uint32_t caps;	       /* enum sdr_cap of the device that was used */
+	double load;	       /* runnable processes a CPU of this host, before it began */
 };
 
 struct path_opts {

@@ -281,6 +281,9 @@ static void test_line_rate(void **state)
 	x = judged(&p, "line-rate");
 	assert_non_null(strstr(x->why, "(1) socket buffers"));
 	assert_non_null(strstr(x->why, "(2) this process kept its CPU 97 % busy"));
+	p.load = 4;
+	x = judged(&p, "line-rate");
+	assert_non_null(strstr(x->why, "(3) others want this host's CPUs: 4.0 for each"));
 	goal.bw_given = 0;
 	p.out.rate_found = 0;
 	expect(&p, "line-rate", LEVEL_NOTE);
