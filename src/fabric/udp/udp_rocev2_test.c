@@ -273,14 +273,13 @@ static void test_the_route_gets_narrower(void **state)
 }
 
 /* One device at any address, whose QPs are each other's peers. */
-static void test_to_itself_at_any_address(void **state)
+static void to_itself_at_any_address(int family)
 {
 	const struct udp_fabric_attr attr = {.rocev2 = true};
 	struct end a, b;
 	struct fabric_local local;
 	struct fabric_qp_attr qa = {.channels = 2, .table = &b.table, .cookie = &b};
 
-	(void)state;
 	end_open(&a, &attr, 2);
 	/* The second end is a QP of the first one's device. */
 	end_open(&b, &(struct udp_fabric_attr){0}, 2);
@@ -304,7 +303,7 @@ static void test_to_itself_at_any_address(void **state)
 
 		other->f->ops->qp_local(other->qp, &local);
 		p.qpn = local.qpn;
-		p.addr = test_ns_sockaddr(AF_INET6, 0, 1); /* the port is known */
+		p.addr = test_ns_sockaddr(family, 0, 1); /* the port is known */
 		memcpy(p.data_qpn, local.data_qpn, sizeof(p.data_qpn));
 		assert_int_equal(e->f->ops->qp_connect(e->qp, &p), 0);
 	}
@@ -315,6 +314,13 @@ static void test_to_itself_at_any_address(void **state)
 	free(b.slots);
 	free(b.workers);
 	end_close(&a);
+}
+
+static void test_to_itself_at_any_address(void **state)
+{
+	(void)state;
+	to_itself_at_any_address(AF_INET6);
+	to_itself_at_any_address(AF_INET); /* by the same dual-stack socket */
 }
 
 /* Sealed as it should be, but from an address that is not the peer's. */
