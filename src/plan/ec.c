@@ -29,19 +29,16 @@ double ec_block_fail(const struct ec_code *code, double loss)
 
 uint64_t ec_parity(const struct ec_code *code, uint64_t n)
 {
-	return (n * code->m + code->k - 1) / code->k;
+	return (n + code->k - 1) / code->k * code->m;
 }
 
 /* Of the last, shorter block; 0 where there is none. */
-static double rest_fail(const struct ec_model *m, uint64_t full, uint32_t rest)
+static double rest_fail(const struct ec_model *m, uint32_t rest)
 {
 	struct ec_code code = m->code;
 
-	if (rest == 0)
-		return 0;
 	code.k = rest;
-	code.m = (uint32_t)(ec_parity(&m->code, m->n) - full * m->code.m);
-	return ec_block_fail(&code, m->loss);
+	return rest ? ec_block_fail(&code, m->loss) : 0;
 }
 
 /* Failed blocks of `full` that are worth a weight: [low, high], low >= 1; empty if low > high. */
@@ -91,7 +88,7 @@ int ec_dist_init(struct ec_dist *d, const struct ec_model *model, const struct s
 	uint32_t rest = (uint32_t)(model->n % model->code.k);
 	/* Just below 1, so that its complement has a logarithm. */
 	double fail = fmin(ec_block_fail(&model->code, model->loss), 1 - 1e-16);
-	double last = fmin(rest_fail(model, full, rest), 1 - 1e-16);
+	double last = fmin(rest_fail(model, rest), 1 - 1e-16);
 	double log_none = (double)full * log1p(-fail), none = exp(log_none);
 
 	d->model = model;

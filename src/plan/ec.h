@@ -30,12 +30,12 @@ struct ec_model {
 
 /* P(a block of k + m cannot be decoded). */
 double ec_block_fail(const struct ec_code *code, double loss);
-/* Parity units of n: ceil(n * m / k). */
+/* Parity units of n: m for each block, also for a last, shorter one (the paper: n * m / k). */
 uint64_t ec_parity(const struct ec_code *code, uint64_t n);
 
 /*
- * How many units have to go again, as weights. Blocks are k units; the last may be shorter,
- * with the parity that is left for it. Above 512 likely numbers of failed blocks each
+ * How many units have to go again, as weights. Blocks are k units; the last may be shorter.
+ * Above 512 likely numbers of failed blocks each
  * weight stands for a stretch of them.
  */
 struct ec_dist {

@@ -211,7 +211,7 @@ static uint32_t samples_for(const struct row *r)
 {
 	double packets = number(r, MSG_BYTES) / number(r, CHUNK);
 	double losses = packets * number(r, P_PACKET) / number(r, BURST) + 50;
-	double budget = thorough ? 1e9 : 2e6;
+	double budget = thorough ? 1e9 : 1e6;
 	double nodes = number_or(r, NODES, 1);
 	double count = budget / losses / (nodes * nodes);
 

@@ -30,6 +30,18 @@ static int queue_grow(struct sim *s, struct sim_queue *q)
 	return 0;
 }
 
+int sim_resend(struct sim *s, uint64_t ready, uint64_t len)
+{
+	struct sim_queue *q = &s->resend;
+	struct sim_run *last = q->count ? &q->run[(q->head + q->count - 1) & q->mask] : NULL;
+
+	if (last && last->ready + last->len == ready) {
+		last->len += len;
+		return 0;
+	}
+	return sim_queue_push(s, q, ready, len);
+}
+
 int sim_queue_push(struct sim *s, struct sim_queue *q, uint64_t ready, uint64_t len)
 {
 	if ((!q->run || q->count > q->mask) && queue_grow(s, q))
@@ -72,7 +84,7 @@ static int transmit(struct sim *s, uint64_t count, uint64_t wait)
 			sim_arrived(s, from);
 		if (from == to)
 			break;
-		if (sim_queue_push(s, &s->resend, from + 1 + wait, until - from))
+		if (sim_resend(s, from + 1 + wait, until - from))
 			return -ENOMEM;
 		at = until;
 	}

@@ -78,6 +78,8 @@ int sim_estimate(const struct units *u, const struct plan_params *p,
 
 /* Between sim.c and sim_code.c. */
 int sim_queue_push(struct sim *s, struct sim_queue *q, uint64_t ready, uint64_t len);
+/* Onto s->resend; what was lost one after the other is one run. */
+int sim_resend(struct sim *s, uint64_t ready, uint64_t len);
 struct sim_run *sim_queue_head(struct sim_queue *q);
 void sim_queue_pop(struct sim_queue *q);
 /* Slot `slot` is over and what it carried has arrived. */

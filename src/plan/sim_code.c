@@ -188,6 +188,7 @@ static uint64_t next_part(struct sim *s, uint64_t room, uint64_t *count)
 
 	if (due && due->ready <= s->slot) {
 		part = u64_min(due->len, room);
+		due->ready += part;
 		due->len -= part;
 		if (due->len == 0)
 			sim_queue_pop(&s->resend);
@@ -246,7 +247,7 @@ static int send_late(struct sim *s, uint64_t len)
 	}
 	due = s->slot + s->u->rtt_slots;
 	for (uint64_t i = 0; i < len; i++) {
-		if (lost[i] && sim_queue_push(s, &s->resend, due, 1))
+		if (lost[i] && sim_resend(s, due, 1))
 			return -ENOMEM;
 	}
 	return 0;
@@ -322,6 +323,7 @@ int sim_repair(struct sim *s)
 		} else {
 			s->slot = u64_max(s->slot, late->ready);
 			len = u64_min(late->len, LATE_MAX);
+			late->ready += len;
 			late->len -= len;
 			if (late->len == 0)
 				sim_queue_pop(&s->resend);
