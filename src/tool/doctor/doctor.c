@@ -188,7 +188,7 @@ static void judge_sizes(struct doctor *d)
 	/* What the two ends have agreed on. */
 	if (!goal.payload_bytes && d->have_path && d->path.payload_bytes < s.fits_bytes)
 		goal.payload_bytes = d->path.payload_bytes;
-	size_judge(&s, &goal, d->rdma.n > 0, &d->found);
+	size_judge(&s, &goal, &d->found);
 }
 
 static void judge(struct doctor *d)
@@ -236,7 +236,8 @@ static int examine(struct doctor *d, const struct target *to)
 	if (d->o.net.json)
 		doctor_print_json(&r);
 	else if (!d->o.net.quiet || findings_need_attention(&d->found))
-		doctor_print_text(&r, (int)d->o.verbose, isatty(STDOUT_FILENO));
+		doctor_print_text(&r, (int)d->o.verbose,
+				  isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
 	return findings_need_attention(&d->found) ? CLI_FAILED : CLI_OK;
 }
 

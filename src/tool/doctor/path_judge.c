@@ -91,18 +91,19 @@ static void judge_other(const struct path_facts *p, struct findings *f)
 	x = finding_add(f, AREA, LEVEL_FAULT, "connect", "%s cannot be reached: %s", p->target,
 			p->status == -ENXIO		? "no such host"
 			: p->status == -SDR_E_VERSION	? "its release does not fit this one"
-			: p->status == -SDR_E_MALFORMED ? "something else answers on that port"
+			: p->status == -SDR_E_MALFORMED ? "the handshake failed"
 							: sdr_strerror(p->status));
 	finding_evidence(x, "%s", *p->text ? p->text : sdr_strerror(p->status));
 	finding_why(x, "Nothing about the path can be measured.");
 	if (p->status == -ENXIO) {
 		host_of(p, host, sizeof host);
 		finding_fix(x, "getent hosts %s", host);
-	}
-	if (p->status == -SDR_E_VERSION || p->status == -SDR_E_FEATURE)
+	} else if (p->status == -SDR_E_VERSION || p->status == -SDR_E_FEATURE) {
 		finding_fix(x, "sdr --version   # at both ends: install the same release");
-	else if (p->status != -ENXIO)
+	} else {
 		finding_fix(x, "sdr perf --port %u   # on the other host", port_of(p));
+		finding_fix(x, "export SDR_DEVICE=udp   # at both ends: udp understands only udp");
+	}
 }
 
 static void judge_unreached(const struct path_facts *p, struct findings *f)

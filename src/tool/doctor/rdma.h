@@ -39,7 +39,6 @@ struct rdma_facts {
 struct rdma_list {
 	struct rdma_facts dev[RDMA_MAX];
 	size_t n;
-	int build_has_verbs;
 	int kernel_has_rxe; /* the module is loaded or can be found; -1: unknown */
 	char netdev[16];    /* one to put Soft-RoCE on */
 };

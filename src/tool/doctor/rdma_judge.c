@@ -138,7 +138,7 @@ static void judge_mtu(const struct rdma_facts *d, const struct rdma_port *p, str
 
 static void judge_uc(const struct rdma_facts *d, struct findings *f)
 {
-	int uc = has_uc(d) && !is_iwarp(d);
+	int uc = d->listed || (has_uc(d) && !is_iwarp(d));
 	char text[128];
 	struct finding *x;
 
@@ -146,6 +146,8 @@ static void judge_uc(const struct rdma_facts *d, struct findings *f)
 	x = add(f, d, "uc", uc ? LEVEL_OK : LEVEL_ATTENTION, text);
 	finding_evidence(x, "driver %s, node type %s", *d->driver ? d->driver : "unknown",
 			 *d->node_type ? d->node_type : "unknown");
+	if (d->listed)
+		finding_evidence(x, "sdr info lists it");
 	if (uc)
 		return;
 	finding_why(x, "%s",
@@ -155,13 +157,13 @@ static void judge_uc(const struct rdma_facts *d, struct findings *f)
 	finding_fix(x, "export SDR_DEVICE=udp");
 }
 
-static void judge_open(const struct rdma_facts *d, int build_has_verbs, struct findings *f)
+static void judge_open(const struct rdma_facts *d, struct findings *f)
 {
 	struct finding *x;
 
-	if (!build_has_verbs) {
-		x = add(f, d, "open", LEVEL_NOTE, "this build does not use RDMA devices");
-		finding_evidence(x, "sdr info lists no device verbs:%s", d->name);
+	if (d->opened == -ENODEV) {
+		x = add(f, d, "open", LEVEL_NOTE, "this build does not use it");
+		finding_evidence(x, "sdr_ctx_create(verbs:%s): %s", d->name, d->advice);
 		finding_why(x, "Plain UDP is used instead.");
 		return;
 	}
@@ -221,6 +223,6 @@ void rdma_judge(const struct rdma_list *l, struct findings *f)
 			judge_mtu(d, &d->port[k], f);
 		}
 		judge_uc(d, f);
-		judge_open(d, l->build_has_verbs, f);
+		judge_open(d, f);
 	}
 }

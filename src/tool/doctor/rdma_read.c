@@ -131,7 +131,8 @@ void rdma_read(const struct source *s, const char *only, struct rdma_list *l)
 
 static void open_device(struct rdma_facts *d)
 {
-	struct sdr_ctx_attr attr = {.size = sizeof attr, .listen = 1};
+	struct sdr_ctx_attr attr = {
+		.size = sizeof attr, .listen = 1, .why = d->advice, .why_len = sizeof d->advice};
 	char device[SOURCE_NAME + 8];
 	struct sdr_ctx *ctx;
 
@@ -139,7 +140,8 @@ static void open_device(struct rdma_facts *d)
 	attr.device = device;
 	d->opened = sdr_ctx_create(&attr, &ctx);
 	if (d->opened < 0) {
-		snprintf(d->advice, sizeof d->advice, "%s", sdr_strerror(d->opened));
+		if (!*d->advice)
+			snprintf(d->advice, sizeof d->advice, "%s", sdr_strerror(d->opened));
 		return;
 	}
 	if (sdr_ctx_advice(ctx, d->advice, sizeof d->advice) < 0)
@@ -157,18 +159,13 @@ void rdma_open(struct rdma_list *l)
 	n = sdr_device_list(info, sizeof info / sizeof *info);
 	if (n > (int)(sizeof info / sizeof *info))
 		n = (int)(sizeof info / sizeof *info);
-	l->build_has_verbs = 0;
 	for (int i = 0; i < n; i++) {
-		if (strncmp(info[i].name, "verbs", 5) == 0)
-			l->build_has_verbs = 1;
 		for (size_t k = 0; k < l->n; k++) {
 			const char *name = strchr(info[i].name, ':');
 
 			l->dev[k].listed |= name && strcmp(name + 1, l->dev[k].name) == 0;
 		}
 	}
-	for (size_t k = 0; k < l->n; k++) {
-		if (l->build_has_verbs)
-			open_device(&l->dev[k]);
-	}
+	for (size_t k = 0; k < l->n; k++)
+		open_device(&l->dev[k]);
 }

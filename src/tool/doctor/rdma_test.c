@@ -103,7 +103,6 @@ static void test_judge(void **state)
 
 	(void)state;
 	rdma_read(&s, NULL, &list);
-	list.build_has_verbs = 1;
 	list.dev[0].opened = 0;
 	list.dev[1].opened = -EPERM;
 	judge();
@@ -127,9 +126,11 @@ static void test_judge(void **state)
 	list.dev[1].opened = -ENOMEM;
 	judge();
 	assert_non_null(strstr(finding_find(&found, "rdma-rxe0-open")->fix, "ulimit -l unlimited"));
-	list.build_has_verbs = 0;
+	list.dev[0].opened = -ENODEV; /* a build without libibverbs */
+	list.dev[2].listed = 1;	      /* the library knows better than our table */
 	judge();
 	expect("rdma-mlx5_0-open", LEVEL_NOTE);
+	expect("rdma-siw0-uc", LEVEL_OK);
 }
 
 static void test_none(void **state)

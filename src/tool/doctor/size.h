@@ -21,7 +21,6 @@ struct size_facts {
 double size_cost(uint64_t message, uint32_t payload, int is_v6);
 /* The largest path MTU of RoCE (256 .. 4096) whose packet fits; 0: none. */
 uint32_t size_roce_mtu(uint32_t mtu, int is_v6);
-/* `rdma`: there is an RDMA device, to which RoCE's sizes matter. */
-void size_judge(const struct size_facts *s, const struct goal *goal, int rdma, struct findings *f);
+void size_judge(const struct size_facts *s, const struct goal *goal, struct findings *f);
 
 #endif

@@ -116,33 +116,22 @@ static void judge_alignment(const struct size_facts *s, const struct goal *goal,
 		finding_fix(x, "sdr perf --payload 1024 HOST");
 }
 
-/* What an RDMA NIC makes of this MTU: only powers of two. */
-static void judge_roce_mtu(const struct size_facts *s, int rdma, struct findings *f)
+/* What an RDMA NIC would make of this MTU: for comparison. Of NICs that are there, see
+ * rdma_judge.c. */
+static void judge_roce_mtu(const struct size_facts *s, struct findings *f)
 {
-	uint32_t roce = size_roce_mtu(s->mtu, s->is_v6), need = 4096 + header_bytes(s->is_v6);
+	uint32_t roce = size_roce_mtu(s->mtu, s->is_v6);
 	struct finding *x;
 
-	x = finding_add(f, AREA,
-			!rdma || roce == 4096 ? LEVEL_OK
-			: roce < 256	      ? LEVEL_ATTENTION
-					      : LEVEL_NOTE,
-			"roce-mtu", "an RDMA NIC would send %u B a packet in an MTU of %u", roce,
-			s->mtu);
-	finding_evidence(x, "path MTUs are 256 to 4096, powers of two; %u + %u of headers <= %u",
-			 roce, header_bytes(s->is_v6), s->mtu);
-	if (roce == 4096)
-		return;
-	finding_why(x, "%s",
-		    roce < 256 ? "No packet of RoCE fits."
-			       : "It matters for RDMA devices only: the rest of each packet "
-				 "stays unused.");
-	finding_fix(x, "sudo ip link set %s mtu 4200   # at least %u; if the whole path carries it",
-		    *s->dev ? s->dev : "DEVICE", need);
+	x = finding_add(f, AREA, LEVEL_OK, "roce-mtu",
+			"an RDMA NIC would send %u B a packet in an MTU of %u", roce, s->mtu);
+	finding_evidence(x, "path MTUs are 256 to 4096, powers of two; 4096 needs an MTU of %u",
+			 4096 + header_bytes(s->is_v6));
 }
 
-void size_judge(const struct size_facts *s, const struct goal *goal, int rdma, struct findings *f)
+void size_judge(const struct size_facts *s, const struct goal *goal, struct findings *f)
 {
 	judge_payload(s, goal, f);
 	judge_alignment(s, goal, f);
-	judge_roce_mtu(s, rdma, f);
+	judge_roce_mtu(s, f);
 }
