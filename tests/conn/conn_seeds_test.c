@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many seeds of random traffic in both directions over random faults, in virtual time.
+ * Many seeds of random traffic in both directions over random faults, in virtual time, over
+ * sockets, RoCEv2 in software and RDMA NICs.
  * Each seed draws link, scheme, channels, sizes, and whether operations are cancelled or
  * have deadlines. Then the faults stop, and everything must have ended within a minute.
  *
@@ -253,6 +254,8 @@ static void attr_draw(struct traffic *t, struct sdr_conn_attr *a, const struct s
 	a->messages = 1u << (2 + rng_below(&t->rng, 8));
 	if (rng_below(&t->rng, 3) == 0)
 		a->max_payload_bytes = 512 + (uint32_t)rng_below(&t->rng, 900);
+	if (pair_device && a->max_payload_bytes)
+		a->max_payload_bytes = 1024u << (a->max_payload_bytes % 3); /* a path MTU */
 	if (rng_below(&t->rng, 2))
 		a->rate_bps = l->rate_bps ? l->rate_bps : 1000000000;
 }
@@ -400,12 +403,12 @@ static void run_seed(uint64_t seed)
 	free(t);
 }
 
-static void seeds(void **state)
+static void seeds(const char *device)
 {
 	uint64_t first = seed_first(1);
-	unsigned int n = seed_count(60);
+	unsigned int n = seed_count(device ? 30 : 60);
 
-	(void)state;
+	pair_device = device;
 	for (uint64_t seed = first; seed < first + n; seed++) {
 		run_seed(seed);
 	}
@@ -413,9 +416,31 @@ static void seeds(void **state)
 	       (unsigned long long)(first + n - 1));
 }
 
+static void over_sockets(void **state)
+{
+	(void)state;
+	seeds(NULL);
+}
+
+/* RoCEv2 to the letter, received by software. */
+static void over_roce(void **state)
+{
+	(void)state;
+	seeds("roce");
+}
+
+/* ... and by RDMA NICs, which tell no PSN and nothing of late packets. */
+static void over_nics(void **state)
+{
+	(void)state;
+	seeds("nic");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(seeds)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(over_sockets),
+					   cmocka_unit_test(over_roce),
+					   cmocka_unit_test(over_nics)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

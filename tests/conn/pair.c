@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *pair_device;
+
 #define PAIR_STEPS_MAX UINT64_C(200000000)
 
 static void take_events(struct pair *p, int end)
@@ -108,7 +110,10 @@ void pair_open(struct pair *p, uint64_t seed, const struct sdr_sim_link *link,
 	for (int end = 0; end < 2; end++) {
 		struct sdr_ctx_attr ca = {.size = sizeof(ca), .listen = end == 1};
 		struct sdr_net_attr na = {.size = sizeof(na)};
+		struct sdr_sim_device device = {.size = sizeof(device), .like = pair_device};
 
+		if (pair_device)
+			assert_int_equal(sdr_sim_device_set(p->sim, p->host[end], &device), 0);
 		assert_int_equal(sdr_sim_ctx_create(p->sim, p->host[end], &ca, &p->ctx[end]), 0);
 		na.use_ctx = p->ctx[end];
 		assert_int_equal(sdr_net_create(&na, &p->net[end]), 0);

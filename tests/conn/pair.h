@@ -29,6 +29,9 @@ struct pair {
 	void *arg;
 };
 
+/* What the hosts' devices are like from now on, see struct sdr_sim_device; NULL: sockets. */
+extern const char *pair_device;
+
 /* Fails the running test on any error. Link: both ways. */
 void pair_open(struct pair *p, uint64_t seed, const struct sdr_sim_link *link,
 	       const struct sdr_conn_attr *attr0, const struct sdr_conn_attr *attr1);
