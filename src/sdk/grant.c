@@ -139,20 +139,36 @@ void grant_on_echo(struct sdr_qp *qp, uint32_t upto)
 {
 	struct sdk_rx *rx = &qp->live->rx;
 
-	if (!seq32_before(rx->echoed, upto) || seq32_before(rx->next, upto))
+	if (seq32_before(rx->next, upto))
+		return;
+	sdk_rx_sender_past(qp, upto - qp->attr.messages); /* it takes no grant further ahead */
+	if (!seq32_before(rx->echoed, upto))
 		return;
 	rx->echoed = upto;
-	sdk_rx_sender_past(qp, upto - qp->attr.messages); /* it takes no grant further ahead */
 	if (rx->echoed == rx->next)
 		repeat_stop(&rx->cts);
 	else
 		sdk_repeat_start(&rx->cts, qp, sdk_now(qp->ctx));
 }
 
+void grant_echo_ask(struct sdr_qp *qp)
+{
+	struct sdk_rx *rx = &qp->live->rx;
+
+	if (rx->echoed != rx->next)
+		return; /* a CTS is due or repeats already */
+	/* It says the last grant again, to which the sender says how far it is. */
+	rx->echoed = rx->cts_upto = rx->next - 1;
+	grant_cts_due(qp);
+}
+
 void grant_on_want(struct sdr_qp *qp, uint32_t message)
 {
 	struct sdk_rx *rx = &qp->live->rx;
 
+	/* What it wants is the first of which it has no grant, or the first that has not ended. */
+	if (!seq32_before(rx->next, message))
+		sdk_rx_sender_past(qp, message - qp->attr.messages);
 	if (!qp->live->proven)
 		return; /* no loudspeaker: the answer is longer, and who waits asks again */
 	/* Whoever asks for a number has no echo of it outstanding. */

@@ -388,6 +388,8 @@ static inline struct sdr_recv *rx_recv(const struct sdr_qp *qp, uint32_t message
 
 /* grant.c */
 void grant_cts_due(struct sdr_qp *qp);
+/* Has the sender's echo come again, for what it proves: see sdk_rx_sender_past(). */
+void grant_echo_ask(struct sdr_qp *qp);
 void grant_on_late(struct sdr_qp *qp, uint64_t now);
 void grant_on_cts(struct sdr_qp *qp, const uint8_t *body, size_t len, uint64_t now);
 void grant_on_echo(struct sdr_qp *qp, uint32_t upto);

@@ -231,12 +231,16 @@ static bool late_over(struct sdr_qp *qp)
 	if (!since)
 		return true;
 	/* Of one generation, the next number's grant is what tells the sender. */
-	if (qp->generations > 1 && !seq32_before(had, rx->sender_base))
+	if (qp->generations > 1 && !seq32_before(had, rx->sender_base)) {
+		grant_echo_ask(qp);
 		return false;
+	}
 	if (sdk_now(qp->ctx) - since >= hold)
 		return true;
-	rx->hold_ns = since + hold;
-	sdk_qp_dirty(qp);
+	if (rx->hold_ns != since + hold) {
+		rx->hold_ns = since + hold;
+		sdk_qp_dirty(qp);
+	}
 	return false;
 }
 
