@@ -45,14 +45,17 @@ static void read_flag(int fd, const char *name, uint32_t cmd, struct offload *o)
 /* How many features the kernel names. */
 static uint32_t feature_count(int fd, const char *name)
 {
-	struct {
-		struct ethtool_sset_info info;
-		uint32_t count;
-	} q = {.info = {.cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1u << ETH_SS_FEATURES}};
+	struct ethtool_sset_info *q = calloc(1, sizeof *q + sizeof q->data[0]);
+	uint32_t count = 0;
 
-	if (ethtool(fd, name, &q) < 0 || !q.info.sset_mask)
+	if (!q)
 		return 0;
-	return q.count < FEATURES_MAX ? q.count : FEATURES_MAX;
+	q->cmd = ETHTOOL_GSSET_INFO;
+	q->sset_mask = UINT64_C(1) << ETH_SS_FEATURES;
+	if (ethtool(fd, name, q) == 0 && q->sset_mask)
+		count = q->data[0] < FEATURES_MAX ? q->data[0] : FEATURES_MAX;
+	free(q);
+	return count;
 }
 
 static int feature_index(int fd, const char *name, uint32_t count, const char *feature)

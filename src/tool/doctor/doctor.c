@@ -174,10 +174,10 @@ static void judge_sizes(struct doctor *d)
 	if (d->have_path && d->path.route_mtu) {
 		s.mtu = d->path.route_mtu;
 		s.is_v6 = d->path.is_v6;
-		snprintf(s.dev, sizeof s.dev, "%s", d->path.dev);
+		snprintf(s.dev, sizeof s.dev, "%.15s", d->path.dev);
 	} else if (d->ndevs) {
 		s.mtu = d->dev[0].mtu;
-		snprintf(s.dev, sizeof s.dev, "%s", d->dev[0].name);
+		snprintf(s.dev, sizeof s.dev, "%.15s", d->dev[0].name);
 	} else {
 		x = finding_add(&d->found, "size", LEVEL_SKIPPED, "payload",
 				"no network device, so no MTU");
@@ -224,7 +224,7 @@ static int examine(struct doctor *d, const struct target *to)
 	rdma_read(&here, d->rdmadev, &d->rdma);
 	gather_devices(d);
 	if (d->ndevs)
-		snprintf(d->rdma.netdev, sizeof d->rdma.netdev, "%s", d->dev[0].name);
+		snprintf(d->rdma.netdev, sizeof d->rdma.netdev, "%.15s", d->dev[0].name);
 	rdma_open(&d->rdma);
 	selftest_run(&d->selftest);
 	if (cli_stop) {

@@ -71,12 +71,13 @@ static void walk_up(const struct source *s, struct host_facts *h, const char *mo
 	char dir[SOURCE_PATH];
 
 	for (;;) {
+		int is_top = strcmp(group, "/") == 0;
 		char *slash;
 
-		snprintf(dir, sizeof dir, "%.60s%.400s", mount, strcmp(group, "/") ? group : "");
+		snprintf(dir, sizeof dir, "%.60s%.400s", mount, group + is_top);
 		look(s, h, dir);
 		slash = strrchr(group, '/');
-		if (!slash || strcmp(group, "/") == 0 || !*group)
+		if (!slash || is_top)
 			return;
 		*slash = '\0';
 		if (!*group)

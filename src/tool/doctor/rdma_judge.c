@@ -42,7 +42,7 @@ static struct finding *add(struct findings *f, const struct rdma_facts *d, const
 {
 	char id[FINDING_ID];
 
-	snprintf(id, sizeof id, "rdma-%.30s-%s", d->name, what);
+	snprintf(id, sizeof id, "rdma-%.24s-%.15s", d->name, what);
 	return finding_add(f, AREA, level, id, "%s: %s", d->name, text);
 }
 

@@ -75,7 +75,7 @@ static void read_device(const struct source *s, const char *name, struct rdma_fa
 	size_t n;
 
 	*d = (struct rdma_facts){.opened = 1};
-	snprintf(d->name, sizeof d->name, "%s", name);
+	snprintf(d->name, sizeof d->name, "%.63s", name);
 	(void)source_text(s, d->node_type, sizeof d->node_type, CLASS "/%s/node_type", name);
 	if (source_link(s, d->driver, sizeof d->driver, CLASS "/%s/device/driver", name) < 0) {
 		/* Software devices have a parent instead, and are named after their driver. */
