@@ -137,10 +137,9 @@ static double variance_factor(const struct burst *b)
 	return (1 + memory) / (1 - memory);
 }
 
-uint64_t sim_skip(struct sim *s, uint64_t count, uint64_t wait)
+uint64_t sim_skip(struct sim *s, uint64_t count, uint64_t keep)
 {
 	double loss = s->u->burst.loss, units, spread;
-	uint64_t keep = SIM_WAITS * u64_max(wait, 1);
 
 	if (count <= keep)
 		return count;
@@ -197,6 +196,13 @@ static uint64_t wait_slots(const struct sim *s)
 	return (uint64_t)llround(s->p->rto_rtts * s->u->rtt);
 }
 
+static int whole_sr(struct sim *s, uint64_t count)
+{
+	uint64_t wait = wait_slots(s);
+
+	return sim_sr(s, sim_skip(s, count, SIM_WAITS * u64_max(wait, 1)), wait);
+}
+
 static void begin(struct sim *s)
 {
 	s->slot = s->end = 0;
@@ -215,14 +221,14 @@ static int draw_sr(struct sim *s, enum plan_reading reading, double *slots)
 		*slots += s->u->rtt;
 		return err;
 	}
-	err = sim_sr(s, sim_skip(s, s->u->n, wait_slots(s)), wait_slots(s));
+	err = whole_sr(s, s->u->n);
 	*slots = s->skipped_time + (double)(s->end + s->u->rtt_slots);
 	return err;
 }
 
 static int draw_ec(struct sim *s, enum plan_reading reading, double *slots)
 {
-	double again, latest, nack = (s->p->beta_rtts + 1) * s->u->rtt;
+	double latest, nack = (s->p->beta_rtts + 1) * s->u->rtt;
 	int err = sim_coded(s, s->u->n);
 
 	*slots = s->skipped_time + (double)(s->end + s->u->rtt_slots);
@@ -237,8 +243,7 @@ static int draw_ec(struct sim *s, enum plan_reading reading, double *slots)
 		return err;
 	}
 	s->slot += (uint64_t)llround(nack);
-	again = s->failed_units;
-	err = sim_sr(s, sim_skip(s, (uint64_t)again, wait_slots(s)), wait_slots(s));
+	err = whole_sr(s, (uint64_t)s->failed_units);
 	*slots = s->skipped_time + (double)(s->end + s->u->rtt_slots);
 	return err;
 }
@@ -246,7 +251,7 @@ static int draw_ec(struct sim *s, enum plan_reading reading, double *slots)
 static int draw_hybrid(struct sim *s, double *slots)
 {
 	uint64_t span = u64_min(s->p->span, s->u->n), wait = s->u->rtt_slots;
-	int err = sim_uncoded(s, sim_skip(s, s->u->n - span, wait), wait);
+	int err = sim_uncoded(s, sim_skip(s, s->u->n - span, SIM_UNCODED_WAITS * wait), wait);
 
 	if (!err)
 		err = sim_coded(s, span);

@@ -16,7 +16,8 @@
  *		resends that fall into it, are coded. A failed block is named at its last
  *		slot and gets what it lacks and a margin. Later resends go out `copies` times.
  *
- * Of an SR or uncoded part longer than SIM_WAITS waits only the last of them are simulated;
+ * Of an SR longer than SIM_WAITS waits only the last of them are simulated, of an uncoded
+ * part before a coded one SIM_UNCODED_WAITS;
  * the rest takes its mean time and a normal deviate: in the long run each lost slot brings
  * one resend a wait later, so the end of a message does not see more of its past.
  * Likewise the failed blocks of all but the last SIM_EC_UNITS units of a code.
@@ -32,6 +33,7 @@
 #include <stdint.h>
 
 #define SIM_WAITS 4u
+#define SIM_UNCODED_WAITS 2u
 #define SIM_EC_UNITS (UINT64_C(1) << 22)
 #define SIM_SAMPLES 10000u
 
@@ -92,7 +94,7 @@ int sim_uncoded(struct sim *s, uint64_t count, uint64_t wait);
 int sim_coded(struct sim *s, uint64_t count);
 /* Hybrid: repairs of failed blocks and late resends until all is there. */
 int sim_repair(struct sim *s);
-/* Drops whole round trips that need no slots of their own: see above. */
-uint64_t sim_skip(struct sim *s, uint64_t count, uint64_t wait);
+/* All but `keep` of `count` units take no slots of their own (see above); what is left. */
+uint64_t sim_skip(struct sim *s, uint64_t count, uint64_t keep);
 
 #endif

@@ -411,6 +411,8 @@ static void random_case(struct rng *rng, struct units *u, struct plan_params *p)
 	p->lambda = 20;
 	u->n = 1 + rng_below(rng, SIM_WAITS * u->rtt_slots);
 	p->span = 1 + rng_below(rng, u->n);
+	if (u->n - p->span > SIM_UNCODED_WAITS * u->rtt_slots)
+		p->span = u->n - SIM_UNCODED_WAITS * u->rtt_slots;
 }
 
 static bool differs(struct rng *rng, enum fault fault, bool say)
