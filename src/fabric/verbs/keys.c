@@ -4,12 +4,13 @@
  * deregistered by the fence. Any device can do that.
  *
  * Why deregistering is a fence. ibv_dereg_mr() returns once the device cannot use the region:
- * mlx5 destroys or revokes the mkey with a command that the device completes after what was under
- * way in it; rxe (Linux 6.1 and later, rxe_pool.c, __rxe_cleanup) takes the region out of its
- * table, then waits until nobody holds a reference, and its responder holds one from the key's
- * check (rxe_resp.c, check_rkey) until after the copy and the completion. It waits 200 jiffies at
- * most and then fails: see verbs_fence_begin(). In Linux before 5.19 it did not wait. A late
- * packet then meets a dead key; a UC responder drops it silently and takes no receive for it.
+ * mlx5 destroys or revokes the mkey with a command that the device completes after what was
+ * under way in it; rxe (rxe_pool.c, __rxe_cleanup; read and tested with Linux 6.1, before 6.0
+ * it did not wait) takes the region out of its table, then waits until nobody holds a reference,
+ * and its responder holds one from the key's check (rxe_resp.c, check_rkey) until after the copy
+ * and the completion. It waits a while at most, 200 jiffies in 6.1, and then fails: see
+ * verbs_fence_begin(). A late packet then meets a dead key; a UC responder drops it silently and
+ * takes no receive for it.
  *
  * Why not memory windows, which would be cheaper. A type-2 window works with the one queue pair
  * that it was bound on, and a message has as many as it has channels. And with both types an

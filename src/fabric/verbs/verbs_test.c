@@ -4,6 +4,7 @@
  * memory that is still being read, queue pairs that died, sleeping, fork().
  */
 #include "fabric/verbs/test_util.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -434,6 +435,97 @@ static void test_a_fence_by_resetting(void **state)
 	verbs_pages_free(to, 4096);
 }
 
+static void carries(struct tu_pair *p, uint32_t message);
+
+/* A peer that lies. */
+
+/* Any work request from end 0's first queue pair, past what our own side would let through. */
+static void raw(struct tu_pair *p, enum ibv_wr_opcode opcode, uint32_t imm, uint32_t len,
+		struct fabric_key key, uint64_t offset)
+{
+	struct verbs_bounce *b = &tu_fabric(p, 0)->bounce;
+	struct ibv_sge sge = {.addr = (uintptr_t)b->mem, .length = len, .lkey = b->mr->lkey};
+	struct ibv_send_wr *bad,
+		wr = {.wr_id = verbs_wr_id(VERBS_WR_SEND, 0, 0, VERBS_LIMIT_QPS, 0),
+		      .sg_list = &sge,
+		      .num_sge = len > 0,
+		      .opcode = opcode,
+		      .send_flags = IBV_SEND_SIGNALED,
+		      .imm_data = htonl(imm),
+		      .wr.rdma = {.remote_addr = key.va + offset, .rkey = key.rkey}};
+
+	assert_int_equal(ibv_post_send(tu_qp(p, 0)->dqp[0].qp, &wr, &bad), 0);
+	for (int i = 0; i < 20; i++) {
+		tu_poll(&p->end[0]);
+		tu_poll(&p->end[1]);
+		usleep(200);
+	}
+}
+
+/* Slot and index are the sender's to say: what is out of range sets nothing and hurts nobody. */
+static void test_wrong_immediates(void **state)
+{
+	const struct wire_imm_split *split = fabric_imm_split(TU_SLOTS);
+	uint8_t *to = verbs_pages(8192);
+	struct fabric_channel_facts facts;
+	struct fabric_key key;
+	struct tu_pair p;
+
+	(void)state;
+	tu_pair_open(&p, (struct verbs_fabric_attr){.max_payload = 1024});
+	key = tu_bind(&p, 3, to, 3 * 1024 + 5, NULL, NULL);
+	raw(&p, IBV_WR_RDMA_WRITE_WITH_IMM, wire_imm_pack(split, TU_SLOTS, 0, 0), 1024, key, 0);
+	raw(&p, IBV_WR_RDMA_WRITE_WITH_IMM, wire_imm_pack(split, 255, 0, 0), 1024, key, 0);
+	raw(&p, IBV_WR_RDMA_WRITE_WITH_IMM, wire_imm_pack(split, 3, 4, 0), 1024, key, 0);
+	raw(&p, IBV_WR_RDMA_WRITE_WITH_IMM, wire_imm_pack(split, 3, 3, 0), 1024, key, 0);
+	raw(&p, IBV_WR_RDMA_WRITE_WITH_IMM, UINT32_MAX, 1024, key, 0);
+	assert_int_equal(tu_fabric(&p, 1)->counter[SDR_CTR_rx_range], 5);
+	/* A slot that is not bound: late. */
+	raw(&p, IBV_WR_RDMA_WRITE_WITH_IMM, wire_imm_pack(split, 4, 0, 0), 1024, key, 0);
+	assert_int_equal(tu_fabric(&p, 1)->counter[SDR_CTR_rx_late], 1);
+	/* Beyond the key's range: dropped by the device. */
+	raw(&p, IBV_WR_RDMA_WRITE_WITH_IMM, wire_imm_pack(split, 3, 0, 0), 1024, key, 2 * 1024 + 6);
+	raw(&p, IBV_WR_RDMA_WRITE_WITH_IMM, wire_imm_pack(split, 3, 0, 0), 1, key, (uint64_t)-1);
+	for (size_t i = 3 * 1024 + 5; i < 8192; i++)
+		assert_int_equal(to[i], 0);
+	assert_int_equal(tu_count(&p, 3, 4), 0);
+	assert_int_equal(tu_fabric(&p, 1)->counter[SDR_CTR_rx_pkts], 0);
+	p.end[1].f->ops->channel_facts(p.end[1].qp, 0, &facts);
+	assert_false(facts.packet_valid);
+	assert_int_equal(facts.bad_pkts, 5);
+	assert_int_equal(facts.late_pkts, 1);
+	carries(&p, 0);
+	tu_fence(&p, 3);
+	tu_pair_close(&p);
+	verbs_pages_free(to, 8192);
+}
+
+/* Operations that are none of ours: the queue pair goes on, or dies and comes back. */
+static void test_foreign_operations(void **state)
+{
+	const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE};
+	const uint32_t lengths[] = {0, 1, 1024, 5000};
+	uint8_t *to = verbs_pages(8192);
+	struct fabric_key key;
+	struct tu_pair p;
+
+	(void)state;
+	tu_pair_open(&p, (struct verbs_fabric_attr){.max_payload = 1024});
+	key = tu_bind(&p, 3, to, 3 * 1024, NULL, NULL);
+	for (size_t o = 0; o < SDR_ARRAY_LEN(opcodes); o++)
+		for (size_t l = 0; l < SDR_ARRAY_LEN(lengths); l++) {
+			raw(&p, opcodes[o], wire_imm_pack(fabric_imm_split(TU_SLOTS), 3, 0, 0),
+			    lengths[l], key, 0);
+			assert_int_equal(tu_count(&p, 3, 3), 0);
+			carries(&p, 0);
+		}
+	for (size_t i = 3 * 1024; i < 8192; i++)
+		assert_int_equal(to[i], 0);
+	tu_fence(&p, 3);
+	tu_pair_close(&p);
+	verbs_pages_free(to, 8192);
+}
+
 /* Queue pairs that die. */
 
 static void kill_qp(struct ibv_qp *qp)
@@ -697,6 +789,8 @@ int main(void)
 		cmocka_unit_test(test_read_only_memory),
 		cmocka_unit_test(test_dead_keys),
 		cmocka_unit_test(test_a_fence_by_resetting),
+		cmocka_unit_test(test_wrong_immediates),
+		cmocka_unit_test(test_foreign_operations),
 		cmocka_unit_test(test_queue_pairs_come_back),
 		cmocka_unit_test(test_control_comes_back),
 		cmocka_unit_test(test_sleeping),
