@@ -161,10 +161,10 @@ static void writes(void **state)
 	transfer(&client, &server, 64, 20, false);
 	transfer(&server, &client, 64, 20, true);
 	transfer(&client, &server, 0, 7, false);
-	transfer(&client, &server, 5000, 300, true);
-	transfer(&server, &client, 5000, 300, false);
-	transfer(&client, &server, 8 << 20, 1, true);
-	transfer(&server, &client, 3 << 20, 2, false);
+	transfer(&client, &server, 5000, 200, true);
+	transfer(&server, &client, 5000, 200, false);
+	transfer(&client, &server, 2 << 20, 1, true);
+	transfer(&server, &client, 1 << 20, 2, false);
 	close_both(&client, &server);
 }
 
@@ -175,7 +175,7 @@ static void many(void **state)
 
 	(void)state;
 	connect_both(&client, &server, 4);
-	for (int i = 0; i < 12; i++)
+	for (int i = 0; i < 6; i++)
 		transfer(i % 2 ? &server : &client, i % 2 ? &client : &server, 1500, 400, i % 3);
 	close_both(&client, &server);
 }
