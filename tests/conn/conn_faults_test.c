@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Faults one by one, in virtual time: dead paths, lost control messages, dead channels;
- * and the ways in which operations and connections end.
+ * and the ways in which operations and connections end. Over each kind of device.
  */
 #include "fabric/sim/sim.h"
 #include "pair.h"
@@ -439,5 +439,13 @@ int main(void)
 		cmocka_unit_test(closing_without_peer),	  cmocka_unit_test(never_connected),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	const struct sdr_sim_device *const devices[] = {NULL, &pair_roce, &pair_nic};
+	int failed = 0;
+
+	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+		pair_device = devices[i];
+		print_message("devices: %s\n", pair_device ? pair_device->like : "sockets");
+		failed += cmocka_run_group_tests(tests, NULL, NULL);
+	}
+	return failed;
 }

@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *pair_device;
+const struct sdr_sim_device *pair_device;
+const struct sdr_sim_device pair_roce = {.size = sizeof(pair_roce), .like = "roce"};
+const struct sdr_sim_device pair_nic = {.size = sizeof(pair_nic), .like = "nic"};
 
 #define PAIR_STEPS_MAX UINT64_C(200000000)
 
@@ -110,11 +112,10 @@ void pair_open(struct pair *p, uint64_t seed, const struct sdr_sim_link *link,
 	for (int end = 0; end < 2; end++) {
 		struct sdr_ctx_attr ca = {.size = sizeof(ca), .listen = end == 1};
 		struct sdr_net_attr na = {.size = sizeof(na)};
-		struct sdr_sim_device device = {.size = sizeof(device), .like = pair_device};
-
-		if (pair_device)
-			assert_int_equal(sdr_sim_device_set(p->sim, p->host[end], &device), 0);
+		assert_int_equal(sdr_sim_device_set(p->sim, p->host[end], pair_device), 0);
+		ca.max_payload_bytes = pair_device ? 4096 : 0;
 		assert_int_equal(sdr_sim_ctx_create(p->sim, p->host[end], &ca, &p->ctx[end]), 0);
+		assert_int_equal(sdr_mr_reg(p->ctx[end], NULL, SIZE_MAX, 0, &p->mr[end]), 0);
 		na.use_ctx = p->ctx[end];
 		assert_int_equal(sdr_net_create(&na, &p->net[end]), 0);
 	}
@@ -130,6 +131,7 @@ void pair_close(struct pair *p)
 {
 	for (int end = 0; end < 2; end++) {
 		sdr_net_destroy(p->net[end]);
+		sdr_mr_dereg(p->mr[end]);
 		sdr_ctx_destroy(p->ctx[end]);
 	}
 	sdr_sim_destroy(p->sim);

@@ -19,6 +19,7 @@ struct pair {
 	struct sdr_ctx *ctx[2];
 	struct sdr_net *net[2];
 	struct sdr_conn *conn[2];
+	struct sdr_mr *mr[2]; /* good for any memory */
 	uint64_t steps;
 	/* Events seen, by type and end. */
 	unsigned int events[2][16];
@@ -29,8 +30,13 @@ struct pair {
 	void *arg;
 };
 
-/* What the hosts' devices are like from now on, see struct sdr_sim_device; NULL: sockets. */
-extern const char *pair_device;
+/* What the hosts' devices are from now on; NULL: sockets. */
+extern const struct sdr_sim_device *pair_device;
+/*
+ * RoCEv2 to the letter, received by software; and by RDMA NICs, which tell no PSN and nothing of
+ * late packets. RDMA devices have a path MTU of 4096.
+ */
+extern const struct sdr_sim_device pair_roce, pair_nic;
 
 /* Fails the running test on any error. Link: both ways. */
 void pair_open(struct pair *p, uint64_t seed, const struct sdr_sim_link *link,
