@@ -19,13 +19,14 @@ struct sockbuf_facts {
 };
 
 struct gso_facts {
-	int error; /* -errno of what went wrong */
-	char step[48];
+	int no_loopback; /* no socket pair there, for this reason (-errno): nothing tried */
+	int error;	 /* -errno of sending */
 	uint32_t sent_pkts, received_pkts; /* of a super-packet; of its segments */
 	int equal;			   /* bytes and order */
 };
 
 struct gro_facts {
+	int no_loopback;
 	int error; /* the socket option's */
 	uint32_t sent_pkts, reads;
 	int equal;

@@ -94,10 +94,20 @@ static void judge_gso(const struct gso_facts *g, struct findings *f)
 	static const char fix[] = "# install a newer kernel (UDP_SEGMENT came with 4.18)";
 	struct finding *x;
 
+	if (g->no_loopback) {
+		x = finding_add(f, AREA, LEVEL_ATTENTION, "gso",
+				"loopback does not work, so nothing was tried on it: %s",
+				strerror(-g->no_loopback));
+		finding_evidence(x, "UDP from 127.0.0.1 to 127.0.0.1: %s",
+				 strerror(-g->no_loopback));
+		finding_why(x, "Many programs need it, and what UDP can do here stays unknown.");
+		finding_fix(x, "sudo ip link set lo up");
+		return;
+	}
 	if (g->error) {
 		x = finding_add(f, AREA, LEVEL_ATTENTION, "gso",
 				"UDP segmentation offload does not work: %s", strerror(-g->error));
-		finding_evidence(x, "%s: %s", g->step, strerror(-g->error));
+		finding_evidence(x, "sending with UDP_SEGMENT: %s", strerror(-g->error));
 	} else if (!g->equal) {
 		x = finding_add(f, AREA, LEVEL_FAULT, "gso",
 				"UDP segmentation offload loses or changes bytes");
@@ -121,6 +131,11 @@ static void judge_gro(const struct gro_facts *g, struct findings *f)
 {
 	struct finding *x;
 
+	if (g->no_loopback) {
+		x = finding_add(f, AREA, LEVEL_SKIPPED, "gro", "UDP coalescing not tried");
+		finding_evidence(x, "loopback: %s", strerror(-g->no_loopback));
+		return;
+	}
 	if (g->error) {
 		x = finding_add(f, AREA, LEVEL_ATTENTION, "gro", "UDP coalescing does not work: %s",
 				strerror(-g->error));

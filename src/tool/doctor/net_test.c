@@ -110,6 +110,10 @@ static void test_offload(void **state)
 	expect(&n, "gro", LEVEL_FAULT);
 	n.gro.error = -ENOPROTOOPT;
 	expect(&n, "gro", LEVEL_ATTENTION);
+	n.gso.no_loopback = n.gro.no_loopback = -ENETUNREACH;
+	expect(&n, "gso", LEVEL_ATTENTION);
+	assert_string_equal(judged(&n, "gso")->fix, "sudo ip link set lo up");
+	expect(&n, "gro", LEVEL_SKIPPED);
 }
 
 static void test_drops(void **state)

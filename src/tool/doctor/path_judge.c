@@ -305,6 +305,12 @@ static void judge_reordering(const struct path_facts *p, struct findings *f)
 	finding_fix(x, "# links that are bundled should be hashed by flow, not by packet");
 }
 
+/* No sockets, so none of their drops and offloads: see "rdma-NAME-drops". */
+static int is_nic(const struct path_facts *p)
+{
+	return (p->caps & SDR_CAP_SILENT_LATE) != 0;
+}
+
 static void judge_host_drops(const struct path_facts *p, struct findings *f)
 {
 	uint64_t here = p->out.conn.host_drops + p->echo.conn.host_drops;
@@ -423,8 +429,10 @@ void path_judge(const struct path_facts *p, const struct goal *goal, const struc
 		if (p->out.done) {
 			judge_loss(p, f);
 			judge_reordering(p, f);
-			judge_host_drops(p, f);
-			judge_gso_fallback(p, f);
+			if (!is_nic(p)) {
+				judge_host_drops(p, f);
+				judge_gso_fallback(p, f);
+			}
 		}
 		judge_nat(p, rdma, f);
 	}

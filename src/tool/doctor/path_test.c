@@ -191,6 +191,10 @@ static void test_host_drops(void **state)
 	expect(&p, "drops-there", LEVEL_ATTENTION);
 	p.out.counter[SDR_CTR_gso_fallback] = 1;
 	expect(&p, "gso-path", LEVEL_ATTENTION);
+	p.caps = SDR_CAP_ROCEV2 | SDR_CAP_SILENT_LATE;
+	judged(&p, "tcp");
+	assert_null(finding_find(&found, "gso-path"));
+	assert_null(finding_find(&found, "drops-here"));
 }
 
 static void test_nat(void **state)

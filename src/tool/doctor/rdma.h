@@ -23,6 +23,9 @@ struct rdma_port {
 	char state[32], phys[32], link_layer[24], rate[48]; /* as the kernel writes them */
 	char netdev[SOURCE_NAME];
 	uint32_t netdev_mtu;
+	/* since it was made; where its driver counts them */
+	int counts;
+	uint64_t rcv_pkts, out_of_buffer, icrc_errors, rcv_errors;
 };
 
 struct rdma_facts {

@@ -8,10 +8,12 @@
 #include "tool/doctor/size.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define AREA "rdma"
+#define SHARE_BAD 1e-3
 
 int gid_is_routable(const struct rdma_gid *g)
 {
@@ -136,6 +138,38 @@ static void judge_mtu(const struct rdma_facts *d, const struct rdma_port *p, str
 	finding_fix(x, "sudo ip link set %s mtu 4200   # if the whole path carries it", p->netdev);
 }
 
+static void judge_drops(const struct rdma_facts *d, const struct rdma_port *p, struct findings *f)
+{
+	uint64_t bad = p->out_of_buffer + p->icrc_errors + p->rcv_errors;
+	double share = bad ? (double)bad / ((double)bad + (double)p->rcv_pkts) : 0;
+	char text[128];
+	struct finding *x;
+
+	if (!p->counts)
+		return;
+	snprintf(text, sizeof text, "port %u: %" PRIu64 " packets dropped by the NIC", p->number,
+		 bad);
+	x = add_port(f, d, p, "drops",
+		     share >= SHARE_BAD ? LEVEL_ATTENTION
+		     : bad		? LEVEL_NOTE
+					: LEVEL_OK,
+		     text);
+	finding_evidence(x,
+			 "out_of_buffer %" PRIu64 ", rx_icrc_encapsulated %" PRIu64
+			 ", port_rcv_errors %" PRIu64 " of %" PRIu64 " packets, by any program",
+			 p->out_of_buffer, p->icrc_errors, p->rcv_errors, p->rcv_pkts);
+	if (p->out_of_buffer) {
+		finding_why(x, "Packets found no receive posted: the program did not keep up.");
+		finding_fix(x,
+			    "rdma statistic show link %s/%u   # does it rise while you transfer?",
+			    d->name, p->number);
+	}
+	if (p->icrc_errors + p->rcv_errors) {
+		finding_why(x, "Packets were damaged, or rewritten on the way (NAT).");
+		finding_fix(x, "export SDR_DEVICE=udp   # its packets may be rewritten");
+	}
+}
+
 static void judge_uc(const struct rdma_facts *d, struct findings *f)
 {
 	int uc = d->listed || (has_uc(d) && !is_iwarp(d));
@@ -221,6 +255,7 @@ void rdma_judge(const struct rdma_list *l, struct findings *f)
 				continue;
 			judge_gid(d, &d->port[k], f);
 			judge_mtu(d, &d->port[k], f);
+			judge_drops(d, &d->port[k], f);
 		}
 		judge_uc(d, f);
 		judge_open(d, f);

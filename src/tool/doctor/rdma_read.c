@@ -28,6 +28,22 @@ static void read_port(const struct source *s, struct rdma_facts *d, const char *
 	(void)source_text(s, p->rate, sizeof p->rate, CLASS "/%s/ports/%s/rate", d->name, number);
 }
 
+/* What NICs drop, by the names that mlx5 gave it; software devices count other things. */
+static void read_counts(const struct source *s, const struct rdma_facts *d, struct rdma_port *p)
+{
+	static const char *const names[] = {
+		"counters/port_rcv_packets", "hw_counters/out_of_buffer",
+		"hw_counters/rx_icrc_encapsulated", "counters/port_rcv_errors"};
+	uint64_t *const to[] = {&p->rcv_pkts, &p->out_of_buffer, &p->icrc_errors, &p->rcv_errors};
+
+	for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+		if (source_number(s, to[i], CLASS "/%s/ports/%u/%s", d->name, p->number,
+				  names[i]) == 0 &&
+		    i > 0)
+			p->counts = 1;
+	}
+}
+
 static int is_empty_gid(const char *gid)
 {
 	return gid[strspn(gid, "0:")] == '\0';
@@ -92,6 +108,7 @@ static void read_device(const struct source *s, const char *name, struct rdma_fa
 	for (size_t i = 0; i < d->nports; i++) {
 		read_gids(s, d, &d->port[i]);
 		read_netdev(s, d, &d->port[i]);
+		read_counts(s, d, &d->port[i]);
 	}
 }
 

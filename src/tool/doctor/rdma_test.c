@@ -38,6 +38,9 @@ static void plant_mlx(void)
 	plant(MLX "gid_attrs/types/3", "RoCE v2\n");
 	plant(MLX "gid_attrs/ndevs/3", "eth1\n");
 	plant("/sys/class/net/eth1/mtu", "4200\n");
+	plant(MLX "counters/port_rcv_packets", "100000\n");
+	plant(MLX "hw_counters/out_of_buffer", "3\n");
+	plant(MLX "hw_counters/rx_icrc_encapsulated", "0\n");
 }
 
 static void plant_rxe(void)
@@ -90,6 +93,10 @@ static void test_read(void **state)
 	assert_int_equal(list.dev[0].gid[2].index, 3);
 	assert_string_equal(list.dev[0].port[0].netdev, "eth1");
 	assert_int_equal(list.dev[0].port[0].netdev_mtu, 4200);
+	assert_int_equal(list.dev[0].port[0].out_of_buffer, 3);
+	assert_int_equal(list.dev[0].port[0].rcv_pkts, 100000);
+	assert_true(list.dev[0].port[0].counts);
+	assert_false(list.dev[1].port[0].counts);
 	assert_string_equal(list.dev[1].driver, "rdma_rxe");
 	assert_string_equal(list.dev[1].port[0].netdev, "eth0");
 	rdma_read(&s, "rxe0", &list);
@@ -110,6 +117,8 @@ static void test_judge(void **state)
 	expect("rdma-mlx5_0-gid1", LEVEL_OK);
 	assert_non_null(strstr(finding_find(&found, "rdma-mlx5_0-gid1")->what, "GID 3"));
 	expect("rdma-mlx5_0-mtu1", LEVEL_OK);
+	expect("rdma-mlx5_0-drops1", LEVEL_NOTE);
+	assert_null(finding_find(&found, "rdma-rxe0-drops1"));
 	expect("rdma-mlx5_0-uc", LEVEL_OK);
 	expect("rdma-mlx5_0-open", LEVEL_OK);
 	expect("rdma-rxe0-port1", LEVEL_ATTENTION);
@@ -123,8 +132,10 @@ static void test_judge(void **state)
 	expect("rdma-siw0-uc", LEVEL_ATTENTION);
 	expect("rdma-siw0-open", LEVEL_SKIPPED);
 	assert_null(finding_find(&found, "rdma-siw0-gid1"));
+	list.dev[0].port[0].icrc_errors = 5000;
 	list.dev[1].opened = -ENOMEM;
 	judge();
+	expect("rdma-mlx5_0-drops1", LEVEL_ATTENTION);
 	assert_non_null(strstr(finding_find(&found, "rdma-rxe0-open")->fix, "ulimit -l unlimited"));
 	list.dev[0].opened = -ENODEV; /* a build without libibverbs */
 	list.dev[2].listed = 1;	      /* the library knows better than our table */
