@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <math.h>
 
-#define RUNS_BUDGET 5e6
+#define LOSSES_BUDGET 1e6
 #define SAMPLES_MIN 200.0
 #define SAMPLES_MOST 10000.0
 #define WASTE_PRICE 0.02
@@ -33,15 +33,22 @@ static double score(const struct plan_choice *c)
 	return c->goal_s * (1 + WASTE_PRICE * c->result.overhead);
 }
 
-/* So many that the losses' runs of all samples are about the budget. */
+/*
+ * So many that all samples draw about the budget of losses. A code looks at each lost unit,
+ * selective repeat at runs of them.
+ */
 static uint32_t samples_for(const struct units *u, const struct plan_params *p)
 {
-	double units = (double)u->n, waits = fmax(p->rto_rtts, 1) * (double)u->rtt_slots + 1, runs;
+	double units = (double)u->n, waits = fmax(p->rto_rtts, 1) * (double)u->rtt_slots + 1,
+	       losses;
+	bool coded = units_coded(p->scheme);
 
-	if (!units_coded(p->scheme))
+	if (!coded)
 		units = fmin(units, 5 * waits);
-	runs = units * u->burst.loss * (u->burst.independent ? 1 : u->burst.to_ok) + 100;
-	return (uint32_t)fmin(fmax(RUNS_BUDGET / runs, SAMPLES_MIN), SAMPLES_MOST);
+	losses = units * u->burst.loss;
+	if (!coded && !u->burst.independent)
+		losses *= u->burst.to_ok;
+	return (uint32_t)fmin(fmax(LOSSES_BUDGET / (losses + 100), SAMPLES_MIN), SAMPLES_MOST);
 }
 
 /* First sends wait for the resends that fall due among them; see sr_closed's reading. */
@@ -81,6 +88,20 @@ static int estimate(const struct plan_link *link, const struct plan_job *job,
 	if (units_coded(c->params.scheme) || c->params.scheme == PLAN_HYBRID)
 		c->memory_bytes += 2 * (uint64_t)c->params.depth * c->params.m * job->chunk_bytes;
 	return 0;
+}
+
+int plan_cost(const struct plan_link *link, const struct plan_job *job, enum plan_goal goal,
+	      const struct plan_options *options, const struct sdr_alloc *alloc,
+	      struct plan_choice *c)
+{
+	struct plan_fault fault;
+	int err;
+
+	if (plan_check(link, job, &c->params, &fault) < 0)
+		return -EINVAL;
+	err = estimate(link, job, options, alloc, c);
+	c->goal_s = goal_of(&c->result, goal);
+	return err;
 }
 
 static uint32_t depth_for(const struct units *u, uint32_t k)

@@ -34,7 +34,7 @@
 
 #define SIM_WAITS 4u
 #define SIM_UNCODED_WAITS 2u
-#define SIM_EC_UNITS (UINT64_C(1) << 22)
+#define SIM_EC_UNITS (UINT64_C(1) << 20)
 #define SIM_SAMPLES 10000u
 
 /* Units that go again from slot `ready` on, one per slot. */

@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# sdr plan from outside: ranks, words, JSON, and mistakes that name flag, value and limit.
+. "$(dirname "$0")/lib.sh"
+
+LINK="plan --rtt 25ms --bw 400Gbit"
+
+# arguments after --rtt 25ms --bw 400Gbit | what the message has to say
+while IFS='|' read -r args text; do
+	# shellcheck disable=SC2086  # words
+	run 2 $LINK $args
+	says "$text"
+done <<'END'
+--size 1MiB|needs --loss
+--loss 0|needs --size
+--loss 0 --size 1MiB extra|takes no arguments
+--loss 0 --size 1MiB --km 100|--rtt and --km exclude each other
+--loss 1 --size 1MiB|--loss 1: out of range: choose from 0 to below 1
+--loss 200% --size 1MiB|--loss 200%: out of range
+--loss -0.1 --size 1MiB|--loss -0.1: not a ratio
+--loss much --size 1MiB|--loss much: not a ratio
+--loss 0 --burst 0 --size 1MiB|--burst 0: out of range: choose from 1 to
+--loss 0 --burst many --size 1MiB|--burst many: not a number of packets
+--loss 0.9 --burst 2 --size 1MiB|--burst: burst of 2 is out of range: choose from 9
+--loss 0 --size 0|--size 0: out of range
+--loss 0 --size big|--size big: not a size
+--loss 0 --size 1MiB..|not a size
+--loss 0 --size 2MiB..1MiB|begins with the smaller size
+--loss 0 --size 1..100TiB,1..100TiB|more than 64 sizes
+--loss 0 --size 100TiB|--size: size of 109951162777600 is out of range
+--loss 0 --size 1MiB --chunk 12KiB|a chunk is a power of two of packets
+--loss 0 --size 1MiB --chunk 6000|a chunk is a power of two of packets
+--loss 0.1 --size 1MiB --chunk 256KiB|use a smaller chunk
+--loss 0 --size 1MiB --packet 1|--packet 1: out of range
+--loss 0 --size 1MiB --for speed|--for speed: unknown: choose mean, p99 or p999
+--loss 0 --size 1MiB --scheme tcp|--scheme tcp: unknown scheme: choose sr, sr-nack, ec
+--loss 0 --size 1MiB --policy hope|--policy hope: unknown: choose model or table
+--loss 0 --size 1MiB --policy table --scheme sr|exclude each other
+END
+run 2 plan --bw 1Gbit --loss 0 --size 1MiB
+says "needs --rtt or --km"
+run 2 plan --rtt 1ms --loss 0 --size 1MiB
+says "needs --bw"
+run 2 plan --rtt 1ms --bw 1bit --loss 0 --size 1MiB
+says "--bw 1bit: out of range"
+
+# shellcheck disable=SC2086  # words
+run 0 $LINK --loss 1e-3 --size 128MiB
+for text in "128 MiB, 25.0 ms at 400 Gbit/s, loss 0.001" "ranked by mean" "sr-nack" "25.0 ms" \
+	"lossless"; do
+	check "says '$text'" grep -qF -- "$text" out
+done
+# shellcheck disable=SC2086
+run 0 $LINK --loss 1e-3 --size 128MiB --policy table
+check "the rule" grep -q "Rule of thumb: above 10 ms" out
+check "its code" grep -q "^ec:16,4 " out
+# shellcheck disable=SC2086
+run 0 $LINK --loss 0 --size 1MiB
+check "no loss, no parity" grep -q "Nothing is lost" out
+
+# facts FILTER...: python on the JSON list `p`; true is right.
+facts() {
+	local text
+	for text in "$@"; do
+		check "$text" python3 -c "import json, sys
+p = json.load(open('out'))
+sys.exit(not ($text))"
+	done
+}
+# The paper's and the oracle's figures: selective repeat at 128 MiB and 1e-3.
+run 0 plan --km 3750 --bw 400Gbit --loss 1e-3 --size 128MiB --json
+facts 'len(p) == 5' \
+	'abs({c["scheme"]: c for c in p}["sr"]["mean_s"] - 0.104982365) < 1e-4' \
+	'abs({c["scheme"]: c for c in p}["sr-nack"]["mean_s"] - 0.0533688733) < 1e-4' \
+	'all(abs(c["lossless_s"] - 0.0276843546) < 1e-6 for c in p)' \
+	'all(c["limit_s"] <= c["p50_s"] * 1.0001 <= c["p99_s"] * 1.001 <= c["p999_s"] * 1.01 for c in p)' \
+	'p[0]["scheme"] == "hybrid" and p[0]["m"] == 5 and p[0]["k"] == 128' \
+	'{c["scheme"] for c in p if c["available"]} >= {"sr", "sr-nack"}' \
+	'p[-1]["scheme"] == "sr"'
+# The same twice: simulations are seeded.
+cp out once
+run 0 plan --km 3750 --bw 400Gbit --loss 1e-3 --size 128MiB --json
+check "the same twice" cmp -s out once
+run 0 plan --rtt 1ms --bw 1Gbit --loss 1% --burst 4 --size 64KiB..300KiB,1MiB --for p99 --json
+facts '[c["bytes"] for c in p[::5]] == [65536, 131072, 262144, 307200, 1048576]' \
+	'all(c["mean_s"] > 0 for c in p)'
+run 0 plan --rtt 1ms --bw 1Gbit --loss 0 --size 1 --scheme sr-nack --json
+facts 'len(p) == 1 and p[0]["scheme"] == "sr-nack" and abs(p[0]["mean_s"] - 0.00103) < 1e-5'
+
+run 0 help plan
+check "help names the command" grep -q "^usage: sdr plan" out
+finish
