@@ -136,6 +136,54 @@ static void nats(void **state)
 	sdr_sim_destroy(sim);
 }
 
+static int set_device(struct sdr_sim *sim, int host, const char *like, uint32_t depth,
+		      uint64_t late_ns)
+{
+	const struct sdr_sim_device d = {
+		.size = sizeof(d), .like = like, .recv_depth = depth, .late_ns = late_ns};
+
+	return sdr_sim_device_set(sim, host, &d);
+}
+
+static uint32_t caps_of(struct sdr_sim *sim, int host)
+{
+	struct sdr_ctx_info info = {.size = sizeof(info)};
+	struct sdr_ctx *ctx;
+
+	assert_int_equal(sdr_sim_ctx_create(sim, host, NULL, &ctx), 0);
+	assert_int_equal(sdr_ctx_query(ctx, &info), 0);
+	sdr_ctx_destroy(ctx);
+	return info.caps & ~(uint32_t)SDR_CAP_VIRTUAL_TIME;
+}
+
+static void devices(void **state)
+{
+	struct sdr_sim_device only_size = {.size = sizeof(size_t), .like = "nothing is read of it"};
+	struct sdr_sim *sim = world();
+	struct sdr_ctx *ctx;
+
+	(void)state;
+	assert_int_equal(set_device(sim, 2, "nic", 0, 0), -EINVAL);
+	assert_int_equal(set_device(sim, -1, "nic", 0, 0), -EINVAL);
+	assert_int_equal(set_device(sim, 0, "ni", 0, 0), -EINVAL);
+	assert_int_equal(set_device(sim, 0, "roce", 16, 0), -EINVAL);
+	assert_int_equal(set_device(sim, 0, NULL, 0, 5), -EINVAL);
+	assert_int_equal(caps_of(sim, 0), SDR_CAP_NO_REWRITE);
+	assert_int_equal(set_device(sim, 0, "roce", 0, 0), 0);
+	assert_int_equal(caps_of(sim, 0), SDR_CAP_NO_REWRITE | SDR_CAP_ROCEV2);
+	assert_int_equal(set_device(sim, 0, "nic", 16, 5), 0);
+	assert_int_equal(caps_of(sim, 0), SDR_CAP_ROCEV2 | SDR_CAP_SILENT_LATE | SDR_CAP_ZERO_COPY);
+	assert_int_equal(caps_of(sim, 1), SDR_CAP_NO_REWRITE);
+	assert_int_equal(sdr_sim_ctx_create(sim, 0, NULL, &ctx), 0);
+	assert_int_equal(sdr_sim_ctx_create(sim, 0, NULL, &ctx), -EADDRINUSE);
+	assert_int_equal(sdr_sim_device_set(sim, 0, &only_size), 0);
+	assert_int_equal(caps_of(sim, 0), SDR_CAP_NO_REWRITE);
+	assert_int_equal(set_device(sim, 1, "nic", 0, 0), 0);
+	assert_int_equal(sdr_sim_device_set(sim, 1, NULL), 0);
+	assert_int_equal(caps_of(sim, 1), SDR_CAP_NO_REWRITE);
+	sdr_sim_destroy(sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +191,7 @@ int main(void)
 		cmocka_unit_test(paths_of_an_older_caller),
 		cmocka_unit_test(paths_that_are_refused),
 		cmocka_unit_test(nats),
+		cmocka_unit_test(devices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
