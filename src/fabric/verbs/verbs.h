@@ -30,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VERBS_DEFAULT_RQ_DEPTH 1024u
+#define VERBS_DEFAULT_RQ_DEPTH 2048u
 #define VERBS_DEFAULT_SQ_DEPTH 256u
 #define VERBS_DEFAULT_MAX_QPS 1024u
 #define VERBS_DEFAULT_BOUNCE_BYTES (4u << 20)
@@ -55,7 +55,7 @@ struct verbs_fabric_attr {
 	bool gid_index_set;    /* take gid_index, whatever it is */
 	uint32_t gid_index;    /* else: chosen, see find.h */
 	const char *bind_addr; /* numeric IP that the GID must carry; NULL: any */
-	uint32_t rq_depth;     /* receives posted on a UC queue pair in use; 0: 1024 */
+	uint32_t rq_depth;     /* receives posted on a UC queue pair in use; 0: 2048 */
 	uint32_t sq_depth;     /* packets under way on one; at least FABRIC_RUN_MAX; 0: 256 */
 	uint32_t max_qps;      /* 0: 1024 */
 	uint32_t max_payload;  /* 0: the port's MTU; else 1024, 2048 or 4096, at most that */
