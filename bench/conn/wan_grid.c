@@ -27,8 +27,8 @@ struct options {
 	double ack_loss; /* below 0: as much as the data */
 	unsigned int depth, seeds, flows;
 	uint64_t seed, skip_ns, duration_ns, stagger_ns, grain_ns, trace_ns, fixed_bps;
-	uint64_t every_ns, turn_ns, turn_rate_bps, turn_rtt_ns;
-	const char *scheme;
+	uint64_t every_ns, turn_ns, turn_rate_bps, turn_rtt_ns, jitter_ns;
+	const char *scheme, *device;
 };
 
 static const char help[] =
@@ -49,6 +49,8 @@ static const char help[] =
 	"  --seeds N        (1) from --seed S (1)\n"
 	"  --fixed RATE     a provisioned rate, instead of finding it\n"
 	"  --scheme NAME    (sr-nack)\n"
+	"  --device NAME    of both ends: roce or nic (sockets)\n"
+	"  --jitter TIME    0 .. TIME on top of the delay, each way (0)\n"
 	"  --grain TIME     the hosts look no oftener than this (0: at each packet)\n"
 	"  --every TIME     the application has a write each so often (0: always)\n"
 	"  --turn TIME      from here on the link has --turn-rate RATE, --turn-rtt TIME\n"
@@ -125,6 +127,8 @@ static const struct option names[] = {
 	{"fixed", 1, NULL, 'F'},
 	{"scheme", 1, NULL, 'c'},
 	{"grain", 1, NULL, 'g'},
+	{"device", 1, NULL, 'V'},
+	{"jitter", 1, NULL, 'J'},
 	{"every", 1, NULL, 'e'},
 	{"turn", 1, NULL, 'u'},
 	{"turn-rate", 1, NULL, 'R'},
@@ -206,6 +210,12 @@ static void one_option(struct options *o, int c)
 		break;
 	case 'g':
 		o->grain_ns = number(TIME, "grain");
+		break;
+	case 'V':
+		o->device = optarg;
+		break;
+	case 'J':
+		o->jitter_ns = number(TIME, "jitter");
 		break;
 	case 'e':
 		o->every_ns = number(TIME, "every");
@@ -328,6 +338,8 @@ static int grid(const struct options *o)
 			.stagger_ns = o->stagger_ns,
 			.fixed_bps = o->fixed_bps,
 			.grain_ns = o->grain_ns,
+			.device = o->device,
+			.jitter_ns = o->jitter_ns,
 			.trace_ns = o->trace_ns,
 			.every_ns = o->every_ns,
 			.turn_ns = o->turn_ns,

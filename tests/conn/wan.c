@@ -59,6 +59,7 @@ static int links_set(struct wan *w, uint64_t rate_bps, uint64_t rtt_ns)
 	struct sdr_sim_link link = {.size = sizeof(link),
 				    .rate_bps = rate_bps,
 				    .delay_ns = rtt_ns / 2,
+				    .jitter_ns = c->jitter_ns,
 				    .loss = c->loss,
 				    .burst_pkts = c->burst_pkts};
 	int err;
@@ -71,6 +72,7 @@ static int links_set(struct wan *w, uint64_t rate_bps, uint64_t rtt_ns)
 
 static int nets_open(struct wan *w)
 {
+	const struct sdr_sim_device device = {.size = sizeof(device), .like = w->c->device};
 	int err = sdr_sim_create(w->c->seed, &w->sim);
 
 	for (int end = 0; !err && end < 2; end++)
@@ -80,7 +82,10 @@ static int nets_open(struct wan *w)
 		struct sdr_ctx_attr ca = {.size = sizeof(ca), .listen = end == 1};
 		struct sdr_net_attr na = {.size = sizeof(na)};
 
-		err = sdr_sim_ctx_create(w->sim, w->host[end], &ca, &w->ctx[end]);
+		if (w->c->device)
+			err = sdr_sim_device_set(w->sim, w->host[end], &device);
+		if (!err)
+			err = sdr_sim_ctx_create(w->sim, w->host[end], &ca, &w->ctx[end]);
 		na.use_ctx = w->ctx[end];
 		err = err ? err : sdr_net_create(&na, &w->net[end]);
 	}
