@@ -49,6 +49,10 @@ static int check_job(const struct plan_link *l, const struct plan_job *j, struct
 	if (outside(f, "size", (double)j->bytes, 1, (double)PLAN_UNITS_MAX * j->chunk_bytes,
 		    "2^32 chunks"))
 		return -EINVAL;
+	if (outside(f, "rtt", l->rtt_s, PLAN_RTT_MIN_S,
+		    PLAN_RTT_UNITS_MAX * 8.0 * j->chunk_bytes / l->bw_bps,
+		    "so many seconds hold 2^24 chunks; larger chunks or packets allow more"))
+		return -EINVAL;
 	return outside(f, "chunk loss", plan_chunk_loss(l->loss, l->burst_pkts, packets), 0,
 		       PLAN_UNIT_LOSS_MAX, "use a smaller chunk");
 }

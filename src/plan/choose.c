@@ -13,6 +13,8 @@
 
 #define LOSSES_BUDGET 1e6
 #define SAMPLES_MIN 200.0
+#define HEAVY_LOSSES 5e4 /* of one sample; then ... */
+#define SAMPLES_LEAST 50.0
 #define SAMPLES_MOST 10000.0
 #define WASTE_PRICE 0.02
 
@@ -48,7 +50,9 @@ static uint32_t samples_for(const struct units *u, const struct plan_params *p)
 	losses = units * u->burst.loss;
 	if (!coded && !u->burst.independent)
 		losses *= u->burst.to_ok;
-	return (uint32_t)fmin(fmax(LOSSES_BUDGET / (losses + 100), SAMPLES_MIN), SAMPLES_MOST);
+	return (uint32_t)fmin(fmax(LOSSES_BUDGET / (losses + 100),
+				   losses > HEAVY_LOSSES ? SAMPLES_LEAST : SAMPLES_MIN),
+			      SAMPLES_MOST);
 }
 
 /* First sends wait for the resends that fall due among them; see sr_closed's reading. */

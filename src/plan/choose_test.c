@@ -5,6 +5,8 @@
  */
 #include "plan/choose.h"
 
+#include "base/rng.h"
+
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -163,6 +165,58 @@ static void test_policy(void **state)
 	}
 }
 
+/* Anything that is in range gets an answer in finite numbers. */
+static void test_anything(void **state)
+{
+	struct plan_options options = {.seed = 1, .samples = 3};
+	struct rng rng;
+	int asked = 0;
+
+	(void)state;
+	rng_init(&rng, 31);
+	for (int i = 0; i < 1000; i++) {
+		uint32_t packet = 1u << rng_below(&rng, 17);
+		struct plan_link link = {pow(10, 3 + 11 * rng_unit(&rng)),
+					 pow(10, -6 + 9 * rng_unit(&rng)),
+					 rng_below(&rng, 4) ? pow(10, -9 * rng_unit(&rng)) : 0,
+					 rng_below(&rng, 2) ? pow(10, 4 * rng_unit(&rng)) : 1};
+		struct plan_job job = {(uint64_t)pow(2, 30 * rng_unit(&rng)), packet,
+				       packet << rng_below(&rng, 6)};
+		struct plan_choice c[PLAN_CHOICES];
+		struct plan_facts facts;
+		struct plan_fault fault;
+
+		/* Millions of losses would take the test too long. */
+		if (plan_check(&link, &job, NULL, &fault) < 0 ||
+		    (double)job.bytes / packet * link.loss > 3e4)
+			continue;
+		asked++;
+		assert_int_equal(plan_choose(&link, &job, (enum plan_goal)(i % 3), &options,
+					     &sdr_alloc_system, c),
+				 0);
+		for (int s = 0; s < PLAN_CHOICES; s++) {
+			const struct plan_result *r = &c[s].result;
+
+			if (!(r->p99_s >= r->p50_s && r->overhead >= -1e-9))
+				print_error(
+					"%s (%u,%u) depth %u, %g bit/s %g s loss %g burst %g, %lu "
+					"bytes in %u, %u: p50 %.12g p99 %.12g p99.9 %.12g +%g\n",
+					plan_scheme_name(c[s].params.scheme), c[s].params.k,
+					c[s].params.m, c[s].params.depth, link.bw_bps, link.rtt_s,
+					link.loss, link.burst_pkts, job.bytes, job.packet_bytes,
+					job.chunk_bytes, r->p50_s, r->p99_s, r->p999_s,
+					r->overhead);
+			assert_true(isfinite(r->mean_s) && r->mean_s > 0);
+			assert_true(isfinite(r->p999_s) && r->p999_s >= r->p99_s);
+			assert_true(r->p99_s >= r->p50_s && r->overhead >= -1e-9);
+			assert_true(isfinite(r->overhead) && r->unit_loss < 1);
+		}
+		plan_facts(&link, &job, &facts);
+		assert_true(facts.tail_loss >= 0 && facts.tail_loss <= 1);
+	}
+	assert_true(asked > 150);
+}
+
 static void test_bad(void **state)
 {
 	struct plan_link link = {400e9, 0.025, 1, 1};
@@ -178,9 +232,10 @@ static void test_bad(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ranks),	cmocka_unit_test(test_winners),
-		cmocka_unit_test(test_stretch), cmocka_unit_test(test_facts),
-		cmocka_unit_test(test_policy),	cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_ranks),	 cmocka_unit_test(test_winners),
+		cmocka_unit_test(test_stretch),	 cmocka_unit_test(test_facts),
+		cmocka_unit_test(test_policy),	 cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_anything),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,7 +129,7 @@ static void test_sr_twin(void **state)
 		for (int i = 0; i < 150; i++) {
 			struct sr_model m = random_sr(&rng);
 
-			seen += sr_differs(&m, &rng, fault);
+			seen += sr_differs(&m, &rng, (enum fault)fault);
 		}
 		if (fault == FAULT_NONE)
 			assert_int_equal(seen, 0);

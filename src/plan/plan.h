@@ -32,6 +32,7 @@
 #define PLAN_BW_MAX_BPS 1e14
 #define PLAN_RTT_MIN_S 1e-6
 #define PLAN_RTT_MAX_S 1e3
+#define PLAN_RTT_UNITS_MAX (1u << 24) /* 64 GiB in flight with 4 KiB packets */
 #define PLAN_BURST_MAX 1e6
 #define PLAN_UNITS_MAX (UINT64_C(1) << 32) /* 2 TiB is 2^29 packets of 4 KiB */
 #define PLAN_CHUNK_PKTS_MAX 1024u

@@ -145,7 +145,7 @@ uint64_t sim_skip(struct sim *s, uint64_t count, uint64_t keep)
 		return count;
 	units = (double)(count - keep) / (1 - loss);
 	spread = sqrt(units * loss * variance_factor(&s->u->burst) / (1 - loss));
-	units += spread * num_normal(s->rng);
+	units = fmax(units + spread * num_normal(s->rng), (double)(count - keep));
 	s->skipped_time += units;
 	s->sent += units;
 	return keep;

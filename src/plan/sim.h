@@ -20,7 +20,9 @@
  * part before a coded one SIM_UNCODED_WAITS;
  * the rest takes its mean time and a normal deviate: in the long run each lost slot brings
  * one resend a wait later, so the end of a message does not see more of its past.
- * Likewise the failed blocks of all but the last SIM_EC_UNITS units of a code.
+ * Likewise of a code only the last SIM_EC_UNITS are simulated; of the blocks before, failures
+ * are drawn as if each failed by itself. That is so for independent losses; under bursts of a
+ * block's length failures come together, and the draw is too pessimistic about none at all.
  */
 #ifndef SDR_PLAN_SIM_H
 #define SDR_PLAN_SIM_H
@@ -34,7 +36,7 @@
 
 #define SIM_WAITS 4u
 #define SIM_UNCODED_WAITS 2u
-#define SIM_EC_UNITS (UINT64_C(1) << 20)
+#define SIM_EC_UNITS (UINT64_C(1) << 22)
 #define SIM_SAMPLES 10000u
 
 /* Units that go again from slot `ready` on, one per slot. */
