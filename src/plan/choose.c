@@ -55,18 +55,21 @@ static uint32_t samples_for(const struct units *u, const struct plan_params *p)
 			      SAMPLES_MOST);
 }
 
+static void shift(struct plan_result *r, double by_s)
+{
+	r->mean_s += by_s;
+	r->p50_s += by_s;
+	r->p99_s += by_s;
+	r->p999_s += by_s;
+}
+
 /* First sends wait for the resends that fall due among them; see sr_closed's reading. */
 static void stretch(const struct units *u, const struct plan_params *p, struct plan_result *r)
 {
-	double units = (double)u->n - p->rto_rtts * u->rtt, late;
+	double units = (double)u->n - p->rto_rtts * u->rtt;
 
-	if (units <= 0)
-		return;
-	late = units * u->burst.loss / (1 - u->burst.loss) * u->t_s;
-	r->mean_s += late;
-	r->p50_s += late;
-	r->p99_s += late;
-	r->p999_s += late;
+	if (units > 0)
+		shift(r, units * u->burst.loss / (1 - u->burst.loss) * u->t_s);
 }
 
 static int estimate(const struct plan_link *link, const struct plan_job *job,
@@ -88,6 +91,9 @@ static int estimate(const struct plan_link *link, const struct plan_job *job,
 		return err;
 	if (c->result.samples == 0 && !units_coded(c->params.scheme))
 		stretch(&u, &c->params, &c->result);
+	/* The serialised reading rounds the last round trip to slots. */
+	if (with.reading == PLAN_SERIALISED)
+		shift(&c->result, (u.rtt - (double)u.rtt_slots) * u.t_s);
 	c->memory_bytes = u64_div_up(u.n * (job->chunk_bytes / job->packet_bytes), 8);
 	if (units_coded(c->params.scheme) || c->params.scheme == PLAN_HYBRID)
 		c->memory_bytes += 2 * (uint64_t)c->params.depth * c->params.m * job->chunk_bytes;

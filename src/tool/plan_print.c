@@ -61,32 +61,43 @@ static void print_row(const struct plan_choice *c)
 	    plan_in_engine(c->params.scheme) ? "" : "  (planned)");
 }
 
-/* "one in 250", "1.2 %", "practically all" */
-static const char *share(char *buf, size_t cap, double p)
+/* "One in 250 such messages loses" */
+static const char *who_loses(char *buf, size_t cap, double p)
 {
 	if (p > 0.995)
-		snprintf(buf, cap, "practically all");
+		snprintf(buf, cap, "Practically all such messages lose");
 	else if (p >= 0.01)
-		snprintf(buf, cap, "%.2g %%", p * 100);
+		snprintf(buf, cap, "%.2g %% of such messages lose", p * 100);
 	else if (p > 1e-9)
-		snprintf(buf, cap, "one in %.0f", 1 / p);
+		snprintf(buf, cap, "One in %.0f such messages loses", 1 / p);
 	else
-		snprintf(buf, cap, "none");
+		snprintf(buf, cap, "Hardly any such message loses");
 	return buf;
 }
 
 static void say_losses(const struct plan_answer *a)
 {
-	char part[32], rtt[UNITS_TEXT];
+	char who[64], rtt[UNITS_TEXT];
 
 	if (a->link.loss <= 0) {
 		out("Nothing is lost on this link, so whatever is sent beyond the message is "
 		    "waste.");
 		return;
 	}
-	out("Of such messages %s lose something of their last round trip, and each time that "
-	    "costs a resend at least another %s.",
-	    share(part, sizeof part, a->facts.tail_loss), seconds(rtt, a->link.rtt_s));
+	out("%s something of the last round trip, and each time that costs a resend at least "
+	    "another %s.",
+	    who_loses(who, sizeof who, a->facts.tail_loss), seconds(rtt, a->link.rtt_s));
+}
+
+#define PERCENT 32
+/* Of a part: "3.9 %", "less than 0.01 %"; returns buf. */
+static char *percent(char buf[PERCENT], double part)
+{
+	if (part < 1e-4)
+		snprintf(buf, PERCENT, "less than 0.01 %%");
+	else
+		snprintf(buf, PERCENT, "%.2g %%", part * 100);
+	return buf;
 }
 
 static void say_winner(const struct plan_answer *a)
@@ -94,26 +105,26 @@ static void say_winner(const struct plan_answer *a)
 	const struct plan_choice *best = &a->choice[0];
 	bool coded = best->params.scheme != PLAN_SR && best->params.scheme != PLAN_SR_NACK;
 	double slower = best->goal_s / best->result.lossless_s - 1;
-	char name[PLAN_NAME];
+	char name[PLAN_NAME], more[PERCENT], above[PERCENT];
 
 	plan_name(name, &best->params);
+	percent(more, best->result.overhead);
+	percent(above, slower);
 	if (a->link.loss <= 0)
 		return;
 	if (coded && best->params.m == 0)
 		out("%s needs no parity here: what is lost is not worth it.", name);
 	else if (coded && best->params.scheme == PLAN_HYBRID)
-		out("%s repairs those from parity over the last round trip (%.2g %% more bytes in "
-		    "all)"
-		    " and resends the others while it still sends: %.2g %% above lossless.",
-		    name, best->result.overhead * 100, slower * 100);
+		out("%s repairs those from parity over the last round trip (%s more bytes in all) "
+		    "and resends the others while it still sends: %s above lossless.",
+		    name, more, above);
 	else if (coded)
-		out("%s repairs them where they arrive, for %.2g %% more bytes: %.2g %% above "
-		    "lossless.",
-		    name, best->result.overhead * 100, slower * 100);
+		out("%s repairs them where they arrive, for %s more bytes: %s above lossless.",
+		    name, more, above);
 	else
 		out("That is too seldom, or too little beside the %.3g s of sending, to pay for "
-		    "parity: %s is %.2g %% above lossless.",
-		    a->facts.inject_s, name, slower * 100);
+		    "parity: %s is %s above lossless.",
+		    a->facts.inject_s, name, above);
 	if (a->facts.burst_units > 1.5 && coded && best->params.depth > 1)
 		out("Losses come %.3g at a time; %u blocks are interleaved so that no burst takes "
 		    "one block's share.",
@@ -124,6 +135,7 @@ static void say_winner(const struct plan_answer *a)
 static void say_today(const struct plan_answer *a)
 {
 	char name[PLAN_NAME];
+	double slower;
 
 	if (plan_in_engine(a->choice[0].params.scheme))
 		return;
@@ -132,10 +144,14 @@ static void say_today(const struct plan_answer *a)
 
 		if (!plan_in_engine(c->params.scheme))
 			continue;
-		out("(planned): not in this release's engine. Of those that are, take %s: %.3g "
-		    "times as long (%s).",
-		    plan_name(name, &c->params), c->goal_s / a->choice[0].goal_s,
-		    goal_names[a->goal]);
+		slower = c->goal_s / a->choice[0].goal_s;
+		plan_name(name, &c->params);
+		if (slower < 1.005)
+			out("(planned): not in this release's engine; %s takes as long.", name);
+		else
+			out("(planned): not in this release's engine. Of those that are, take %s: "
+			    "%.3g times as long (%s).",
+			    name, slower, goal_names[a->goal]);
 		return;
 	}
 	out("(planned): not in this release's engine.");
