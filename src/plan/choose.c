@@ -134,6 +134,8 @@ static int best_code(const struct plan_link *link, const struct plan_job *job, e
 	struct units u;
 
 	units_init(&u, link, job);
+	here.params.rto_rtts = PLAN_CHOOSE_RTO;
+	here.params.beta_rtts = PLAN_CHOOSE_BETA;
 	best->goal_s = INFINITY;
 	for (size_t i = 0; i < count; i += u.burst.independent ? 1 : 2) {
 		int err;

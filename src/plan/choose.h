@@ -28,6 +28,9 @@ struct plan_facts {
 };
 
 #define PLAN_CHOICES PLAN_SCHEMES
+/* Of codes: failed blocks are named at once and go again by NACK (the paper: 3 and 1). */
+#define PLAN_CHOOSE_RTO 1
+#define PLAN_CHOOSE_BETA 0
 
 /*
  * Fills out[PLAN_CHOICES], best first: the goal's time, a byte sent beyond the message

@@ -47,6 +47,8 @@ enum plan_rule plan_policy_table(const struct plan_link *link, const struct plan
 		return PLAN_RULE_SMALL;
 	}
 	plan_defaults(link, job, PLAN_EC, out);
+	out->rto_rtts = PLAN_CHOOSE_RTO;
+	out->beta_rtts = PLAN_CHOOSE_BETA;
 	code_by_distance(link, out);
 	if (lossy)
 		return PLAN_RULE_LOSSY;

@@ -67,7 +67,10 @@ static const char *who_loses(char *buf, size_t cap, double p)
 	if (p > 0.995)
 		snprintf(buf, cap, "Practically all such messages lose");
 	else if (p >= 0.01)
-		snprintf(buf, cap, "%.2g %% of such messages lose", p * 100);
+		snprintf(buf, cap,
+			 p < 0.1 ? "%.2g %% of such messages lose"
+				 : "%.0f %% of such messages lose",
+			 p * 100);
 	else if (p > 1e-9)
 		snprintf(buf, cap, "One in %.0f such messages loses", 1 / p);
 	else
@@ -96,7 +99,7 @@ static char *percent(char buf[PERCENT], double part)
 	if (part < 1e-4)
 		snprintf(buf, PERCENT, "less than 0.01 %%");
 	else
-		snprintf(buf, PERCENT, "%.2g %%", part * 100);
+		snprintf(buf, PERCENT, part < 0.1 ? "%.2g %%" : "%.0f %%", part * 100);
 	return buf;
 }
 
@@ -113,7 +116,9 @@ static void say_winner(const struct plan_answer *a)
 	if (a->link.loss <= 0)
 		return;
 	if (coded && best->params.m == 0)
-		out("%s needs no parity here: what is lost is not worth it.", name);
+		out("At so much loss no parity pays; %s sends late resends %u times: %s above "
+		    "lossless.",
+		    name, best->params.copies, above);
 	else if (coded && best->params.scheme == PLAN_HYBRID)
 		out("%s repairs those from parity over the last round trip (%s more bytes in all) "
 		    "and resends the others while it still sends: %s above lossless.",
