@@ -208,6 +208,49 @@ static void test_burst_block(void **state)
 	assert_true(fabs(r.p_fallback - fail[8]) < 5 * sqrt(fail[8] / 20000));
 }
 
+/* Unit by unit and loss by loss: each level of resends meets a channel in its long-run state. */
+static double slow_paper(struct rng *rng, const struct units *u, double cost)
+{
+	double latest = (double)u->n;
+	bool lost[400];
+
+	memset(lost, 1, sizeof(lost));
+	for (int level = 1, any = 1; any; level++) {
+		bool bad = rng_unit(rng) < u->burst.loss;
+
+		any = 0;
+		for (uint64_t i = 0; i < u->n; i++) {
+			lost[i] = lost[i] && bad;
+			if (lost[i])
+				latest = fmax(latest, (double)(i + 1) + level * cost);
+			any |= lost[i];
+			bad = rng_unit(rng) < (bad ? 1 - u->burst.to_ok : u->burst.to_lost);
+		}
+	}
+	return latest + u->rtt;
+}
+
+static void test_paper_bursts(void **state)
+{
+	struct plan_params p = {.scheme = PLAN_SR, .rto_rtts = 1};
+	struct units u = {.n = 400, .t_s = 1, .rtt = 150, .rtt_slots = 150};
+	struct plan_result r;
+	double sum = 0;
+	struct rng rng;
+
+	(void)state;
+	burst_init(&u.burst, 0.05, 8);
+	simulate(&u, &p, PLAN_PAPER, 20000, &r);
+	rng_init(&rng, 17);
+	for (int i = 0; i < 4000; i++)
+		sum += slow_paper(&rng, &u, 151) / 4000;
+	assert_true(fabs(r.mean_s - sum) < 5 * r.stderr_s * sqrt(1 + 20000 / 4000));
+	/* Without bursts it would take longer: more of the units are hit. */
+	burst_init(&u.burst, 0.05, 1);
+	simulate(&u, &p, PLAN_PAPER, 20000, &r);
+	assert_true(r.mean_s - sum > 5 * r.stderr_s * sqrt(1 + 20000 / 4000));
+}
+
 /* Long messages: the last waits and a deviate against every wait. */
 static void test_skip(void **state)
 {
@@ -351,15 +394,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_check),
-		cmocka_unit_test(test_rule),
-		cmocka_unit_test(test_margin),
-		cmocka_unit_test(test_no_loss),
-		cmocka_unit_test(test_paper_simulated),
-		cmocka_unit_test(test_burst_block),
-		cmocka_unit_test(test_skip),
-		cmocka_unit_test(test_skip_blocks),
-		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_check),		cmocka_unit_test(test_rule),
+		cmocka_unit_test(test_margin),		cmocka_unit_test(test_no_loss),
+		cmocka_unit_test(test_paper_simulated), cmocka_unit_test(test_burst_block),
+		cmocka_unit_test(test_paper_bursts),	cmocka_unit_test(test_skip),
+		cmocka_unit_test(test_skip_blocks),	cmocka_unit_test(test_large),
 		cmocka_unit_test(test_no_memory),
 	};
 

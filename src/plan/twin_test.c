@@ -2,7 +2,7 @@
 /*
  * The simulation in runs (sim.h) against one that looks at every slot and every packet, on
  * the same losses: times and numbers of sent units must be equal. Faults planted in the
- * twin must be seen. Then the paper's reading against its closed form.
+ * twin must be seen.
  */
 #include "plan/hybrid.h"
 #include "plan/sim.h"
