@@ -170,24 +170,29 @@ static double rate_bytes_per_ns(const struct conn_channel *ch)
 
 /*
  * A host that wakes us up late does not make the path slower: what the pacer owes is sent
- * at once then, up to a part of the round trip, which any queue of a long path holds. Who
- * comes back from idleness, or had nothing to send, is owed little: that was no lateness.
+ * at once then, up to CONN_BURST_MOST_NS of the rate. Who had nothing to send is owed little:
+ * that was no lateness. What the host's lateness kept back is no sign of a slow path either, or
+ * a rate that fell once would fall for ever.
  */
-static void tokens_refill(struct sdr_conn *conn, struct conn_channel *ch, double rate,
-			  double quantum, bool idle, uint64_t now)
+static void tokens_refill(struct sdr_conn *conn, uint32_t c, double rate, double quantum, bool idle,
+			  uint64_t now)
 {
-	uint64_t late = idle || ch->dry ? CONN_BURST_NS
-					: u64_min(u64_max(conn_rtt_ns(conn) / 8, CONN_BURST_NS),
-						  CONN_BURST_MOST_NS);
-	double most = rate * (double)late;
+	struct conn_channel *ch = &conn->ch[c];
+	uint64_t gap = u64_sub_floor(now, ch->tokens_ns);
+	bool dry = ch->dry || !ch->tokens_ns;
+	uint64_t late = u64_min(u64_max(gap, conn_rtt_ns(conn) / 8), CONN_BURST_MOST_NS);
+	double most = rate * (double)(dry ? CONN_BURST_NS : u64_max(late, CONN_BURST_NS));
 
 	if (most < 2 * quantum)
 		most = 2 * quantum;
-	ch->tokens_bytes += rate * (double)u64_sub_floor(now, ch->tokens_ns);
+	ch->tokens_bytes += rate * (double)gap;
 	ch->tokens_ns = now;
+	ch->dry = false;
+	/* More was owed than is sent at once, or all that was under way has arrived meanwhile. */
+	if (!dry && (ch->tokens_bytes > most || idle))
+		rel_tx_limited(&conn->tx, c);
 	if (ch->tokens_bytes > most)
 		ch->tokens_bytes = most;
-	ch->dry = false;
 }
 
 /* What a packet of this write counts as. */
@@ -216,7 +221,7 @@ static uint32_t channel_room(struct sdr_conn *conn, uint32_t c, uint32_t want, d
 	/* A window smaller than a few trains is used up in smaller ones. */
 	if (quantum > 1 && quantum * cost > cwnd / 4)
 		quantum = (uint32_t)u64_max(1, (uint64_t)(cwnd / 4 / cost));
-	tokens_refill(conn, ch, rate, quantum * cost, used <= 0, now);
+	tokens_refill(conn, c, rate, quantum * cost, used <= 0, now);
 	need = (double)u64_min(want, quantum) * cost;
 	if (used + need > cwnd && used > 0)
 		return 0;

@@ -223,6 +223,13 @@ int rel_tx_next(struct rel_tx *tx, uint64_t now_ns, uint32_t max_pkts, struct re
 	return 1;
 }
 
+void rel_tx_limited(struct rel_tx *tx, uint32_t channel)
+{
+	struct rel_channel *ch = &tx->ch[channel];
+
+	ch->app_limited_until = u64_max(ch->delivered + ch->inflight, 1);
+}
+
 bool rel_tx_pending(const struct rel_tx *tx)
 {
 	return !tx->stalled && (tx->lost_now > 0 || unsent_msg(tx) != NULL);

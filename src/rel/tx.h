@@ -252,6 +252,11 @@ void rel_tx_sent(struct rel_tx *tx, const struct rel_range *sent, uint32_t chann
  */
 int rel_tx_sent_untracked(struct rel_tx *tx, uint32_t count, uint32_t channel, uint32_t first_psn24,
 			  uint64_t now_ns);
+/*
+ * The sender itself held packets of this channel back (its host let it run too late), not the
+ * path: what is delivered of what is in flight now says what the path carries at least.
+ */
+void rel_tx_limited(struct rel_tx *tx, uint32_t channel);
 /* Something could be sent now if the congestion window lets it. */
 bool rel_tx_pending(const struct rel_tx *tx);
 

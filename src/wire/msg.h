@@ -39,7 +39,8 @@ struct wire_number {
 /*
  * WRITE | write 4 | length 8 | imm 4 | has_imm 1 | code 1 | k 2 | m 2 | depth 4 |
  *       | span_start 8 |   the same of further writes |
- * These put and get one of them. code 0 is none, and k, m and depth then mean nothing; otherwise k and depth are not 0.
+ * These put and get one of them. code 0 is none, and k, m and depth then mean nothing; otherwise k
+ * and depth are not 0.
  */
 #define WIRE_WRITE_BYTES 34
 struct wire_write {

@@ -41,8 +41,8 @@ struct wan_config {
 	 * bytes. */
 	uint64_t turn_ns, turn_rate_bps, turn_rtt_ns;
 	const char *scheme;
-	const char *device;  /* what both ends have, as in struct sdr_sim_device; NULL: sockets */
-	uint64_t jitter_ns;  /* on top of the delay, each way; order is kept */
+	const char *device; /* what both ends have, as in struct sdr_sim_device; NULL: sockets */
+	uint64_t jitter_ns; /* on top of the delay, each way; order is kept */
 };
 
 struct wan_flow_result {
