@@ -56,22 +56,28 @@ void recv_facts(struct sdr_conn *conn, uint64_t now)
 	}
 }
 
-static void receive_end(struct sdr_op *op, int status, uint64_t length)
+/* All of it came: length and immediate are what was sent. */
+static void receive_done(struct sdr_op *op, uint64_t length, uint32_t imm)
 {
 	struct sdr_conn *conn = op->conn;
-	uint32_t imm = 0;
-	bool missing = announce_missing(op, length, &imm);
 	int whole;
 
 	rel_rx_close(&conn->rx, op->number);
-	/* What is cancelled may be whole: the sender is told the same. But without its immediate
-	 * it is not what was sent. */
-	whole = status < 0 && missing ? sdr_recv_give_up(op->recv) : sdr_recv_complete(op->recv);
-	if (whole == 1)
-		status = 0;
-	if (!status)
+	whole = sdr_recv_complete(op->recv); /* or its error: the sender has given it up */
+	if (whole >= 0)
 		conn->stats.rx_done_bytes += length;
-	op_complete(op, status, length, imm, imm != 0);
+	op_complete(op, whole < 0 ? whole : 0, length, imm, imm != 0);
+}
+
+/*
+ * The sender hears that it ended early, whatever arrives until the fence: of that nobody has
+ * read length and immediate.
+ */
+static void receive_early(struct sdr_op *op, int status, uint64_t length)
+{
+	rel_rx_close(&op->conn->rx, op->number);
+	(void)sdr_recv_give_up(op->recv);
+	op_complete(op, status, length, 0, false);
 }
 
 void recv_whole(struct sdr_op *op)
@@ -82,15 +88,7 @@ void recv_whole(struct sdr_op *op)
 	(void)sdr_recv_query(op->recv, &info);
 	op->whole = announce_missing(op, info.length, &imm);
 	if (!op->whole)
-		receive_end(op, 0, info.length);
-}
-
-void recv_give_up(struct sdr_op *op, int status)
-{
-	struct sdr_recv_info info = {.size = sizeof(info)};
-
-	(void)sdr_recv_query(op->recv, &info);
-	receive_end(op, info.error ? info.error : status, info.end_known ? info.length : 0);
+		receive_done(op, info.length, imm);
 }
 
 /* rel/ must know all receives up to one that has packets: lost ones show as holes. */
@@ -158,7 +156,7 @@ static void receive_look(struct sdr_conn *conn, struct sdr_op *op, uint64_t now)
 
 	(void)sdr_recv_query(op->recv, &info);
 	if (info.error) {
-		receive_end(op, info.error, 0);
+		receive_early(op, info.error, 0);
 		return;
 	}
 	if (!receives_open(conn, op->number)) {
@@ -179,6 +177,21 @@ static void receive_look(struct sdr_conn *conn, struct sdr_op *op, uint64_t now)
 		;
 	if (info.end_known && rel_rx_complete(&conn->rx, op->number))
 		recv_whole(op);
+}
+
+/* What has arrived, though nobody has looked yet, may complete it all the same. */
+void recv_give_up(struct sdr_op *op, int status)
+{
+	struct sdr_recv_info info = {.size = sizeof(info)};
+	struct sdr_conn *conn = op->conn;
+	uint32_t number = op->number;
+
+	(void)sdr_recv_query(op->recv, &info);
+	if (info.touched || info.error)
+		receive_look(conn, op, sdr_now_ns(conn->net->ctx));
+	if (conn->rx_op[number & conn->mask] != op)
+		return;
+	receive_early(op, status, info.end_known ? info.length : 0);
 }
 
 static void receives_look_all(struct sdr_conn *conn, uint64_t now)

@@ -278,6 +278,41 @@ static void ends_of_operations(void **state)
 	log_close(&l);
 }
 
+/* All of it lies in the device, nobody has looked, and the receive is cancelled. */
+static void cancelled_as_it_arrives(void **state)
+{
+	struct sdr_op_wr wr = {
+		.size = sizeof(wr), .length = 60000, .imm = 0x12345678, .flags = SDR_OP_HAS_IMM};
+	struct sdr_op *op;
+	struct log l;
+	uint64_t limit;
+
+	(void)state;
+	log_open(&l, NULL);
+	op = post(&l, 1, true, 100000, 0, 0);
+	pair_run(&l.p, pair_now(&l.p) + 5 * MS);
+	wr.addr = l.tx;
+	assert_int_equal(sdr_write_post(l.p.conn[0], &wr, NULL), 0);
+	for (limit = pair_now(&l.p) + 50 * MS; pair_now(&l.p) < limit;) {
+		assert_true(sdr_net_progress(l.p.net[0]) >= 0);
+		(void)sdr_sim_step(l.p.sim, limit);
+	}
+	assert_int_equal(sdr_op_cancel(op), 0);
+	assert_true(until(&l, &l.done[1][1], 1, SEC));
+	assert_true(until(&l, &l.done[0][0], 1, SEC));
+	/* It arrived or it did not; both ends say the same, and of what arrived the whole. */
+	if (l.last[1][1].status == 0) {
+		assert_int_equal(l.last[0][0].status, 0);
+		assert_int_equal(l.last[1][1].length, wr.length);
+		assert_int_equal(l.last[1][1].imm, wr.imm);
+		assert_memory_equal(l.rx, l.tx, wr.length);
+	} else {
+		assert_int_equal(l.last[1][1].status, -ECANCELED);
+		assert_int_equal(l.last[0][0].status, -SDR_E_EARLY);
+	}
+	log_close(&l);
+}
+
 static void test_and_limits(void **state)
 {
 	const struct sdr_conn_attr attr = {.size = sizeof(attr), .messages = 4};
@@ -431,12 +466,19 @@ static void never_connected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(path_dead_2s),		  cmocka_unit_test(path_dead_60s),
-		cmocka_unit_test(control_lost_10s),	  cmocka_unit_test(loss_30_percent),
-		cmocka_unit_test(channel_dies),		  cmocka_unit_test(ends_of_operations),
-		cmocka_unit_test(test_and_limits),	  cmocka_unit_test(closing),
-		cmocka_unit_test(closing_ungranted_both), cmocka_unit_test(closing_under_a_write),
-		cmocka_unit_test(closing_without_peer),	  cmocka_unit_test(never_connected),
+		cmocka_unit_test(path_dead_2s),
+		cmocka_unit_test(path_dead_60s),
+		cmocka_unit_test(control_lost_10s),
+		cmocka_unit_test(loss_30_percent),
+		cmocka_unit_test(channel_dies),
+		cmocka_unit_test(ends_of_operations),
+		cmocka_unit_test(test_and_limits),
+		cmocka_unit_test(closing),
+		cmocka_unit_test(closing_ungranted_both),
+		cmocka_unit_test(closing_under_a_write),
+		cmocka_unit_test(closing_without_peer),
+		cmocka_unit_test(never_connected),
+		cmocka_unit_test(cancelled_as_it_arrives),
 	};
 
 	const struct sdr_sim_device *const devices[] = {NULL, &pair_roce, &pair_nic};
