@@ -8,6 +8,7 @@ behind the segmentation of sends, judged by scapy's ICRC and by Wireshark's diss
 import collections
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -141,4 +142,6 @@ def main():
 
 
 if __name__ == "__main__":
+    # Ended from outside: what was made is removed all the same.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())
