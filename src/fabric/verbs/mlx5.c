@@ -29,11 +29,12 @@ struct verbs_mlx5 {
 	struct ibv_qp_ex *qpx;
 	struct mlx5dv_qp_ex *mqp;
 	struct ibv_mr *null;
+	uint64_t asked; /* work requests, also their ids: an earlier one's end is not this one's */
 };
 
 struct verbs_mlx5_slot {
 	struct mlx5dv_mkey *mkey;
-	bool pointed;	    /* at memory or at nothing: has to be invalidated first */
+	bool pointed;	    /* or maybe: at memory or at nothing: has to be invalidated first */
 	struct ibv_mr *own; /* where the receive's memory was not registered */
 	uint64_t len;
 };
@@ -133,17 +134,40 @@ static int mlx5_open(struct verbs_fabric *f)
 	return connect_to_itself(f, m->qp);
 }
 
-/* Until the one work request under way is done. */
+static void ask(struct verbs_mlx5 *m, unsigned int flags)
+{
+	ibv_wr_start(m->qpx);
+	m->qpx->wr_id = ++m->asked;
+	m->qpx->wr_flags = IBV_SEND_SIGNALED | flags;
+}
+
+/* Until the work request asked for last is done. */
 static int done(struct verbs_mlx5 *m)
 {
 	uint64_t start_ns = verbs_now_ns();
 	struct ibv_wc wc;
-	int n;
+	int n = verbs_err(ibv_wr_complete(m->qpx));
 
-	do
+	if (n < 0)
+		return n;
+	do {
 		n = ibv_poll_cq(m->cq, 1, &wc);
-	while (n == 0 && verbs_now_ns() - start_ns < PATIENCE_NS);
-	return n == 1 && wc.status == IBV_WC_SUCCESS ? 0 : n == 0 ? -ETIMEDOUT : -EIO;
+		if (n > 0 && wc.wr_id == m->asked)
+			return wc.status == IBV_WC_SUCCESS ? 0 : -EIO;
+	} while (n >= 0 && verbs_now_ns() - start_ns < PATIENCE_NS);
+	return n < 0 ? -EIO : -ETIMEDOUT;
+}
+
+/* Where it cannot be pointed elsewhere, a key is ended for good; the slot's next use makes one. */
+static int end_key(struct verbs_mlx5_slot *s)
+{
+	int rc = s->mkey ? verbs_err(mlx5dv_destroy_mkey(s->mkey)) : 0;
+
+	if (rc < 0)
+		return rc;
+	s->mkey = NULL;
+	s->pointed = false;
+	return 0;
 }
 
 /* After this nothing is written through the key. */
@@ -153,13 +177,9 @@ static int invalidate(struct verbs_mlx5 *m, struct verbs_mlx5_slot *s)
 
 	if (!s->pointed)
 		return 0;
-	ibv_wr_start(m->qpx);
-	m->qpx->wr_id = 0;
-	m->qpx->wr_flags = IBV_SEND_SIGNALED;
+	ask(m, 0);
 	ibv_wr_local_inv(m->qpx, s->mkey->rkey);
-	rc = verbs_err(ibv_wr_complete(m->qpx));
-	if (rc == 0)
-		rc = done(m);
+	rc = done(m);
 	s->pointed = rc != 0;
 	return rc;
 }
@@ -170,7 +190,6 @@ static int point(struct verbs_mlx5 *m, struct verbs_mlx5_slot *s, uint64_t addr,
 {
 	struct ibv_sge piece[PIECES];
 	uint16_t n = 0;
-	int rc;
 
 	for (uint64_t at = 0; at < len; at += PIECE_BYTES) {
 		if (n == PIECES)
@@ -179,16 +198,11 @@ static int point(struct verbs_mlx5 *m, struct verbs_mlx5_slot *s, uint64_t addr,
 					      .length = (uint32_t)u64_min(len - at, PIECE_BYTES),
 					      .lkey = lkey};
 	}
-	ibv_wr_start(m->qpx);
-	m->qpx->wr_id = 0;
-	m->qpx->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+	ask(m, IBV_SEND_INLINE);
+	s->pointed = true; /* whatever is said: it may be done later */
 	mlx5dv_wr_mr_list(m->mqp, s->mkey, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, n,
 			  piece);
-	rc = verbs_err(ibv_wr_complete(m->qpx));
-	if (rc == 0)
-		rc = done(m);
-	s->pointed |= rc == 0;
-	return rc;
+	return done(m);
 }
 
 static int mlx5_qp_connect(struct verbs_qp *qp)
@@ -258,7 +272,8 @@ static int mlx5_bind(struct verbs_qp *qp, struct verbs_slot *slot, const struct 
 	if (err == 0)
 		err = point(f->mlx5, s, (uintptr_t)b->rx.base, b->rx.len, lkey);
 	if (err < 0) {
-		let_go(s);
+		if (end_key(s) == 0) /* else its memory stays registered until the QP's end */
+			let_go(s);
 		return err;
 	}
 	*key = (struct fabric_key){.rkey = s->mkey->rkey}; /* zero based */
@@ -276,10 +291,13 @@ static int mlx5_unbind(struct verbs_qp *qp, struct verbs_slot *slot)
 		return 0;
 	err = invalidate(m, s);
 	if (err < 0)
+		err = end_key(s);
+	if (err < 0)
 		return err;
 	let_go(s);
 	/* Where this fails, late packets go on being dropped: as good. */
-	(void)point(m, s, 0, s->len, m->null->lkey);
+	if (s->mkey)
+		(void)point(m, s, 0, s->len, m->null->lkey);
 	return 0;
 }
 
