@@ -46,6 +46,23 @@ static int refuse(struct probe *p, const char *what)
 	return -EPROTO;
 }
 
+/* The test could not be made: that is another fault than failing it. */
+static int no_test(const struct probe *p, int err)
+{
+	struct verbs_fabric *f = p->f;
+	char lock[256] = "";
+
+	if (err == -ENOMEM || err == -EPERM)
+		verbs_memlock_text(lock, sizeof(lock));
+	snprintf(p->why, p->why_len,
+		 "device %s port %u, GID index %u, keys \"%s\": queue pairs for the self-test "
+		 "cannot "
+		 "be made, connected to each other and given memory: %s%s%s; or try --device udp",
+		 f->device, f->port, f->gid.index, f->keys->name, strerror(-err),
+		 lock[0] ? "; " : "", lock);
+	return err;
+}
+
 static int connect_to(struct fabric_qp *qp, const struct fabric_qp *peer, uint32_t payload)
 {
 	struct fabric_local local;
@@ -161,11 +178,7 @@ static int run(struct probe *p)
 	if (err == 0)
 		err = bind_one(p, 1);
 	if (err < 0) {
-		char what[128];
-
-		snprintf(what, sizeof(what), "its queue pairs cannot be made and connected: %s",
-			 strerror(-err));
-		return refuse(p, what);
+		return no_test(p, err);
 	}
 	if (!lands(p, 0))
 		return refuse(p, "a write to itself did not land");

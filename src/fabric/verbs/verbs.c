@@ -322,6 +322,7 @@ static struct ibv_context *open_by_name(const struct verbs_keys_ops *keys, const
 	struct ibv_device **devices = ibv_get_device_list(NULL);
 	struct ibv_context *ctx = NULL;
 
+	errno = ENODEV; /* it was there a moment ago */
 	for (int i = 0; devices && devices[i]; i++)
 		if (strcmp(ibv_get_device_name(devices[i]), name) == 0)
 			ctx = keys->device_open(devices[i]);
