@@ -123,6 +123,17 @@ static void test_a_bound_slot_is_busy(void **state)
 	again.rx.payload = 0;
 	assert_int_equal(b->f->ops->bind(b->qp, 7, &again, &key), -EINVAL);
 	cf_recv_free(cf, &r);
+	/* rocev2: nor a table, or pieces of an immediate, that are not as was agreed. */
+	if (cf->imm_frags > 1) {
+		uint32_t mask = b->table.key_mask;
+
+		again.rx.payload = cf->payload;
+		assert_int_equal(b->f->ops->bind(b->qp, 7, &again, &key), -EINVAL);
+		again.rx.imm_frags = (uint8_t)cf->imm_frags;
+		b->table.key_mask = UINT32_MAX;
+		assert_int_equal(b->f->ops->bind(b->qp, 7, &again, &key), -EINVAL);
+		b->table.key_mask = mask;
+	}
 	/* A fence of what is not bound is done, and does nothing to what is. */
 	cf_recv_make(cf, &r, 1, 0);
 	b->f->ops->fence_begin(b->qp, 1 + CF_SLOTS);

@@ -227,6 +227,38 @@ static void test_duplicates_count_once_and_change_nothing(void **state)
 	cf_mem_free(&from);
 }
 
+/* rocev2: zero-length packets past the end carry the rest of an immediate, and were sent. */
+static void test_packets_past_the_end_count(void **state)
+{
+	struct cf *cf = *state;
+	size_t len = 2 * (size_t)cf->payload;
+	struct cf_mem from = random_mem(cf, len);
+	struct wait_dup dup = {&cf->end[CF_B], 2};
+	struct cf_counts c;
+	struct cf_recv r;
+
+	if (cf->imm_frags == 1)
+		skip();
+	cf_recv_make(cf, &r, 0, len);
+	cf_send(cf, &r, 0, from.base, len, 2);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct fabric_write w = cf_write(cf, 0, NULL, len + cf->payload, 2, 1);
+
+		w.offset = (2 + i % 2) * (uint64_t)cf->payload;
+		w.last_bytes = 0;
+		cf_post(cf, &w);
+	}
+	assert_true(cf_until(cf, duplicates_there, &dup));
+	cf_settle(cf);
+	cf_counts_get(&cf->end[CF_B], &c);
+	assert_int_equal(c.ch[0].received_pkts + c.ch[1].received_pkts, 4);
+	assert_int_equal(c.ctr[SDR_CTR_rx_pkts], 4);
+	assert_int_equal(c.ctr[SDR_CTR_rx_duplicate], 2);
+	assert_int_equal(c.ch[0].bad_pkts + c.ch[1].bad_pkts, 0);
+	cf_recv_free(cf, &r);
+	cf_mem_free(&from);
+}
+
 static void test_facts_add_up(void **state)
 {
 	struct cf *cf = *state;
@@ -474,6 +506,7 @@ const struct CMUnitTest cf_tests_write[] = {
 	CF_TEST(test_packets_in_any_order),
 	CF_TEST(test_messages_at_once),
 	CF_TEST(test_duplicates_count_once_and_change_nothing),
+	CF_TEST(test_packets_past_the_end_count),
 	CF_TEST(test_facts_add_up),
 	CF_TEST(test_control_arrives_intact),
 	CF_TEST(test_control_has_the_channels_psn),

@@ -171,12 +171,16 @@ static bool signals(const struct verbs_fabric *f)
 
 static void poll_all(struct verbs_fabric *f)
 {
+	f->more = false;
 	for (struct verbs_cq *cq = f->cqs; cq; cq = cq->next)
-		(void)verbs_poll_cq(f, cq, VERBS_POLL_BUDGET);
+		f->more |= verbs_poll_cq(f, cq, VERBS_POLL_BUDGET) >= VERBS_POLL_BUDGET;
 	verbs_revive(f);
 }
 
-/* After this, whatever comes makes the descriptor readable, and what came has been taken. */
+/*
+ * After this, whatever comes makes the descriptor readable, and what came has been taken; or
+ * there was more than one look takes (f->more), which rings no more.
+ */
 static void arm_all(struct verbs_fabric *f)
 {
 	for (struct verbs_cq *cq = f->cqs; cq; cq = cq->next)
@@ -188,7 +192,7 @@ static void arm_all(struct verbs_fabric *f)
 /* Queue pairs on their way back are looked at again soon, whether anything rings or not. */
 static bool something(const struct verbs_fabric *f)
 {
-	return f->todo || f->writable || f->dead_any;
+	return f->todo || f->writable || f->dead_any || f->more;
 }
 
 int verbs_poll(struct fabric *base, struct fabric_event *ev, unsigned int max)
@@ -231,6 +235,8 @@ int verbs_wait(struct fabric *base, uint64_t deadline_ns)
 	arm_all(f);
 	if (something(f))
 		return 1;
+	if (f->again_ns != 0)
+		deadline_ns = u64_min(deadline_ns, f->again_ns);
 	now_ns = verbs_now_ns();
 	left_ns = u64_min(u64_sub_floor(deadline_ns, now_ns), UINT64_C(1) << 60);
 	left = (struct timespec){.tv_sec = (time_t)(left_ns / UINT64_C(1000000000)),

@@ -151,21 +151,31 @@ static bool flushed(struct ibv_qp *qp, bool *flushing, uint64_t *since_ns, bool 
 	return empty || verbs_now_ns() - *since_ns > VERBS_FLUSH_NS;
 }
 
+/* Where the device does not let it connect again, it tries again later. */
+static bool stays_dead(struct verbs_fabric *f, bool dead)
+{
+	if (dead)
+		f->again_ns = verbs_now_ns() + VERBS_AGAIN_NS;
+	return dead;
+}
+
 /*
- * False while it flushes. Where the device does not let it connect again, it stays dead until
- * the port comes up or somebody else dies.
+ * False while it flushes. Connecting may take a second where the peer's host is not there:
+ * after *refused nobody else of the QP tries in this round.
  */
-static bool dqp_revive(struct verbs_fabric *f, struct verbs_dqp *dq)
+static bool dqp_revive(struct verbs_fabric *f, struct verbs_dqp *dq, bool *refused)
 {
 	if (!flushed(dq->qp, &dq->flushing, &dq->flush_ns,
 		     dq->rq_posted == 0 && dq->run_head == dq->run_tail))
 		return false;
 	dq->serial = verbs_serial(f);
 	dq->flushing = false;
-	(void)to_state(dq->qp, IBV_QPS_RESET);
+	dq->fencing &= to_state(dq->qp, IBV_QPS_RESET) != 0;
 	verbs_tx_retire_all(dq);
 	dq->rq_posted = 0;
-	dq->dead = data_init(f, dq) != 0 || (dq->up && data_connect(f, dq) != 0);
+	dq->dead = stays_dead(f, data_init(f, dq) != 0 ||
+					 (dq->up && (*refused || data_connect(f, dq) != 0)));
+	*refused |= dq->dead;
 	verbs_room(f);
 	return true;
 }
@@ -180,7 +190,7 @@ static bool ud_revive(struct verbs_fabric *f, struct verbs_qp *qp)
 	(void)to_state(qp->ud, IBV_QPS_RESET);
 	qp->ctrl_posted = 0;
 	qp->ctrl_done = qp->ctrl_sent;
-	qp->ud_dead = ud_start(f, qp) != 0;
+	qp->ud_dead = stays_dead(f, ud_start(f, qp) != 0);
 	verbs_room(f);
 	return true;
 }
@@ -189,16 +199,20 @@ void verbs_revive(struct verbs_fabric *f)
 {
 	bool all = true;
 
+	if (f->again_ns != 0 && verbs_now_ns() >= f->again_ns)
+		f->dead_any = true;
 	if (!f->dead_any)
 		return;
+	f->again_ns = 0;
 	for (uint32_t i = 0; i < f->attr.max_qps; i++) {
 		struct verbs_qp *qp = f->qps[i];
+		bool refused = false;
 
 		if (qp == NULL)
 			continue;
 		for (uint32_t d = 0; d < qp->channels * qp->generations; d++)
 			if (qp->dqp[d].dead)
-				all &= dqp_revive(f, &qp->dqp[d]);
+				all &= dqp_revive(f, &qp->dqp[d], &refused);
 		if (qp->ud_dead)
 			all &= ud_revive(f, qp);
 	}
@@ -465,6 +479,14 @@ int verbs_qp_connect(struct fabric_qp *base, const struct fabric_peer *peer)
 
 /* Slots. */
 
+/* Completions name slots and generations: a table of another shape would take them for others'. */
+static bool table_fits(const struct verbs_qp *qp, const struct fabric_bind *b)
+{
+	return qp->table && qp->table->slot_mask == qp->peer.messages - 1 &&
+	       qp->table->key_mask == qp->key_mask && b->rx.payload == qp->peer.payload_bytes &&
+	       b->rx.imm_frags == wire_imm_fragments(qp->split);
+}
+
 int verbs_bind(struct fabric_qp *base, uint32_t message, const struct fabric_bind *b,
 	       struct fabric_key *key)
 {
@@ -474,11 +496,13 @@ int verbs_bind(struct fabric_qp *base, uint32_t message, const struct fabric_bin
 	struct verbs_slot *slot;
 	int err;
 
-	if (!qp->connected || qp->table == NULL || b->rx.payload != qp->peer.payload_bytes)
+	if (!qp->connected)
 		return -EINVAL;
 	slot = &qp->slot[message & (qp->peer.messages - 1)];
 	if (slot->bound)
 		return -EBUSY;
+	if (!table_fits(qp, b))
+		return -EINVAL;
 	switch (rx_bind(qp->table, message, &b->rx)) {
 	case RX_OK:
 		break;
@@ -526,8 +550,10 @@ void verbs_fence_begin(struct fabric_qp *base, uint32_t message)
 		 * under way in them. Costs what is in flight. */
 		slot->stuck = true;
 		f->dead_any = true;
-		for (uint32_t d = 0; d < qp->channels * qp->generations; d++)
+		for (uint32_t d = 0; d < qp->channels * qp->generations; d++) {
+			qp->dqp[d].fencing |= qp->dqp[d].up;
 			qp->dqp[d].dead |= qp->dqp[d].up;
+		}
 	}
 	/* All that was in the queue when the key died: it holds no more than `room`. */
 	(void)verbs_poll_cq(f, qp->cq, qp->cq->room);
@@ -550,7 +576,7 @@ int verbs_fence_done(struct fabric_qp *base, uint32_t message)
 		return 0;
 	verbs_revive(verbs_owner(qp));
 	for (uint32_t d = 0; d < qp->channels * qp->generations; d++)
-		if (qp->dqp[d].dead)
+		if (qp->dqp[d].fencing)
 			return 0;
 	slot->stuck = slot->bound = false;
 	return 1;

@@ -64,6 +64,22 @@ static void commit(struct pass *p, struct rx_slot *slot, struct rx_worker *w, ui
 		pend(p->f, qp, VERBS_PEND_READY);
 }
 
+/* A zero-length packet past the end: it has no bit, but was sent, and has come once. */
+static void imm_only(struct pass *p, struct rx_slot *slot, uint32_t first, uint32_t fragment)
+{
+	struct verbs_qp *qp = p->run.dq->owner;
+	struct fabric_channel_facts *facts = &qp->chan[p->run.dq->channel].facts;
+
+	if (!rx_imm_add(slot, first, fragment)) {
+		facts->duplicate_pkts++;
+		p->f->counter[SDR_CTR_rx_duplicate]++;
+		return;
+	}
+	facts->received_pkts++;
+	p->f->counter[SDR_CTR_rx_pkts]++;
+	pend(p->f, qp, VERBS_PEND_READY);
+}
+
 static void admit(struct pass *p, struct rx_slot *slot, struct rx_worker *w, uint32_t first,
 		  uint32_t count, uint32_t last_len, const uint32_t *fragment)
 {
@@ -77,8 +93,7 @@ static void admit(struct pass *p, struct rx_slot *slot, struct rx_worker *w, uin
 			admit(p, slot, w, first + i, 1, i + 1 == count ? last_len : slot->payload,
 			      &fragment[i]);
 	} else if (verdict == RX_IMM_ONLY) {
-		if (rx_imm_add(slot, first, fragment[0]))
-			pend(p->f, p->run.dq->owner, VERBS_PEND_READY);
+		imm_only(p, slot, first, fragment[0]);
 	} else {
 		p->run.dq->owner->chan[p->run.dq->channel].facts.bad_pkts++;
 		p->f->counter[SDR_CTR_rx_range]++;
@@ -164,9 +179,11 @@ static void ctrl_packet(struct pass *p, struct verbs_qp *qp, uint32_t buf, const
 {
 	const uint32_t head = VERBS_GRH_BYTES + WIRE_ROCEV2_CTRL_PREFIX_BYTES;
 	const uint8_t *bytes = qp->ctrl_mem + (size_t)buf * VERBS_CTRL_BUF_BYTES;
-	uint32_t channel = wc->byte_len >= head ? bytes[VERBS_GRH_BYTES] : UINT32_MAX;
+	uint32_t prefix = wc->byte_len >= head ? get_be32(bytes + VERBS_GRH_BYTES) : UINT32_MAX;
+	uint32_t channel = prefix >> 24;
 
-	if (channel >= (qp->connected ? qp->peer.channels : qp->channels) ||
+	if ((prefix & 0xffffff) != 0 ||
+	    channel >= (qp->connected ? qp->peer.channels : qp->channels) ||
 	    wc->byte_len > head + FABRIC_ROCEV2_CTRL_MAX ||
 	    (qp->connected && wc->src_qp != qp->peer.qpn)) {
 		p->f->counter[SDR_CTR_rx_malformed]++;

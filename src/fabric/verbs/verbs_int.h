@@ -42,7 +42,8 @@
 #define VERBS_BOUNCE_RUNS 4096u
 #define VERBS_NO_KEY UINT32_MAX
 #define VERBS_ASYNC_LOOK_NS UINT64_C(50000000)
-#define VERBS_FLUSH_NS UINT64_C(200000000) /* after which a queue pair is reset unflushed */
+#define VERBS_FLUSH_NS UINT64_C(200000000)  /* after which a queue pair is reset unflushed */
+#define VERBS_AGAIN_NS UINT64_C(1000000000) /* until one that did not come back is tried again */
 
 /* What a work request was for; part of its id. */
 enum verbs_wr_kind { VERBS_WR_RECV, VERBS_WR_SEND, VERBS_WR_CTRL_RECV, VERBS_WR_CTRL_SEND };
@@ -123,6 +124,7 @@ struct verbs_dqp {
 	bool dead;     /* an error: to be flushed, reset and connected again */
 	bool flushing; /* dead, and told to flush: at flush_ns */
 	uint64_t flush_ns;
+	bool fencing; /* a fence waits for its reset */
 	uint32_t rq_posted;
 	uint32_t sq_used; /* work requests under way */
 	struct verbs_run *run;
@@ -172,7 +174,7 @@ struct verbs_qp {
 	uint32_t payload_shift;
 	uint32_t key_mask;
 	struct verbs_slot *slot;	   /* peer.messages of them */
-	uint16_t *tx_runs;		   /* key_mask + 1 of them */
+	uint32_t *tx_runs;		   /* key_mask + 1 of them */
 	struct verbs_mlx5_slot *mlx5_slot; /* mlx5.c: key_mask + 1 of them */
 	uint32_t bound[FABRIC_MAX_GENERATIONS];
 
@@ -265,9 +267,11 @@ struct verbs_fabric {
 	bool fd_used;
 	uint64_t async_look_ns;
 	bool port_down, fork_unsafe, lock_failed;
-	bool blocked;  /* somebody was not taken */
-	bool writable; /* FABRIC_EV_WRITABLE is due */
-	bool dead_any; /* some queue pair is */
+	bool blocked;	   /* somebody was not taken */
+	bool writable;	   /* FABRIC_EV_WRITABLE is due */
+	bool dead_any;	   /* some queue pair is on its way back */
+	uint64_t again_ns; /* not 0: some did not come back, they try again then */
+	bool more;	   /* the last look left completions in a queue */
 	struct verbs_qp *todo, **todo_end;
 
 	uint64_t counter[SDR_CTR_COUNT];

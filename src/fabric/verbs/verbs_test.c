@@ -495,6 +495,38 @@ static void test_a_fence_by_resetting(void **state)
 	verbs_pages_free(to, 4096);
 }
 
+/* The same where the peer's host cannot be found meanwhile; once it can, life goes on. */
+static void test_a_fence_without_a_peer(void **state)
+{
+	struct verbs_keys_ops stubborn = verbs_keys_rereg;
+	struct tu_pair p;
+	uint8_t from[1024] = {7}, *to = verbs_pages(4096), gid[16];
+	struct verbs_qp *qp;
+	uint64_t start_ns;
+	struct fabric_write w;
+
+	(void)state;
+	tu_pair_open(&p, (struct verbs_fabric_attr){.max_payload = 1024});
+	qp = tu_qp(&p, 1);
+	stubborn.unbind = stubborn_unbind;
+	tu_fabric(&p, 1)->keys = &stubborn;
+	(void)tu_bind(&p, 0, to, 1024, NULL, NULL);
+	memcpy(gid, qp->peer_gid, sizeof(gid));
+	memset(qp->peer_gid + 12, 203, 4); /* a network to which there is no route */
+	tu_fence(&p, 0);
+	assert_true(qp->dqp[0].dead);
+	memcpy(qp->peer_gid, gid, sizeof(gid));
+	tu_fabric(&p, 1)->keys = &verbs_keys_rereg;
+	start_ns = verbs_now_ns();
+	while (qp->dqp[0].dead && verbs_now_ns() - start_ns < TU_PATIENCE_NS)
+		tu_poll(&p.end[1]);
+	w = tu_write(&p, 1, from, 0, 1, tu_bind(&p, 1, to, 1024, NULL, NULL));
+	tu_post(&p, &w);
+	assert_true(tu_arrive(&p, 1, 1));
+	tu_pair_close(&p);
+	verbs_pages_free(to, 4096);
+}
+
 /* A peer that lies. */
 
 /* Any work request from end 0's first queue pair, past what our own side would let through. */
@@ -716,6 +748,38 @@ static void test_sleeping(void **state)
 	free(from);
 }
 
+/* What one look leaves in a completion queue rings no more: nobody may sleep on it. */
+static void test_sleeping_on_leftovers(void **state)
+{
+	struct tu_pair p;
+	uint8_t *to = verbs_pages(1 << 20), *from = calloc(64, 4096);
+	struct fabric_write w;
+	struct fabric *f;
+
+	(void)state;
+	tu_pair_open(&p, plain);
+	f = p.end[1].f;
+	w = tu_write(&p, 0, from, 0, 64, tu_bind(&p, 0, to, 64 * (size_t)p.payload, NULL, NULL));
+	tu_post(&p, &w);
+	assert_true(tu_arrive(&p, 0, 64));
+	tu_poll(&p.end[1]);
+	/* Duplicates have nothing to tell. */
+	for (uint32_t i = 0; i < VERBS_POLL_BUDGET / 64 + 8; i++)
+		tu_post(&p, &w);
+	w = tu_write(&p, 1, from, 0, 1, tu_bind(&p, 1, to + (512 << 10), p.payload, NULL, NULL));
+	tu_post(&p, &w);
+	while (tu_qp(&p, 0)->dqp[0].sq_used > 0)
+		tu_poll(&p.end[0]);
+	usleep(100000); /* all of it is there: no ring is to come */
+	while (tu_count(&p, 1, 1) == 0) {
+		assert_int_equal(f->ops->wait(f, f->ops->now_ns(f) + TU_PATIENCE_NS), 1);
+		tu_poll(&p.end[1]);
+	}
+	tu_pair_close(&p);
+	verbs_pages_free(to, 1 << 20);
+	free(from);
+}
+
 static void test_a_descriptor(void **state)
 {
 	struct tu_pair p;
@@ -848,11 +912,13 @@ int main(void)
 		cmocka_unit_test(test_dead_keys),
 		cmocka_unit_test(test_fences_in_a_storm),
 		cmocka_unit_test(test_a_fence_by_resetting),
+		cmocka_unit_test(test_a_fence_without_a_peer),
 		cmocka_unit_test(test_wrong_immediates),
 		cmocka_unit_test(test_foreign_operations),
 		cmocka_unit_test(test_queue_pairs_come_back),
 		cmocka_unit_test(test_control_comes_back),
 		cmocka_unit_test(test_sleeping),
+		cmocka_unit_test(test_sleeping_on_leftovers),
 		cmocka_unit_test(test_a_descriptor),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_many_qps),
