@@ -30,6 +30,9 @@
  *			CTS), comes back in fabric_write and dies with the message's fence
  *	newest packet	a NIC tells no PSN: facts name the newest packet by message and index
  *
+ * A zero-length packet names no memory, so a NIC checks no key for it: only slot and generation
+ * tell a late one from those of the slot's next use.
+ *
  * rx tables are looked up by `message`, of which rocev2 keeps the low bits: a table's key_mask
  * is messages * generations - 1 there, and ~0 in sdr mode.
  */
@@ -167,7 +170,8 @@ struct fabric_write {
 	uint32_t last_bytes;
 	uint32_t count;	       /* 1 .. FABRIC_RUN_MAX */
 	uint32_t first_psn;    /* out: PSN of the first packet; the others follow it. The channel's
-				* count of data packets, whatever transport QP takes them */
+				* count from start_psn on, whatever transport QP takes them;
+				* whether control datagrams count too is the fabric's choice */
 	struct fabric_key key; /* rocev2: as the peer's bind gave it */
 	const void *mr; /* from mr_reg(), covers addr: sent from there; NULL: copied first where
 			 * the device cannot send from any memory */
@@ -188,7 +192,7 @@ struct fabric_event {
 	uint32_t channel; /* CTRL, REFUSED, MTU, LATE */
 	uint32_t path;	  /* CTRL: 0 = the channel's current address; else a candidate */
 	uint32_t psn;	  /* CTRL: its PSN */
-	uint32_t message; /* LATE: which */
+	uint32_t message; /* LATE: which; rocev2: its low bits, as an rx key has them */
 	uint32_t value;	  /* MTU */
 	uint64_t age_ns;  /* CTRL: time since it arrived here */
 	uint32_t len;
@@ -198,14 +202,16 @@ struct fabric_event {
 /* Facts of one channel of a QP; all counts only rise. */
 struct fabric_channel_facts {
 	uint64_t sent_pkts;	 /* data and control packets handed to the path */
-	uint64_t received_pkts;	 /* distinct data packets committed */
-	uint64_t duplicate_pkts; /* verified, but their bit was set already */
+	uint64_t received_pkts;	 /* distinct data packets committed; rocev2: and zero-length ones
+				  * past the end that bring a piece of the immediate */
+	uint64_t duplicate_pkts; /* verified, but their bit (or piece) was there already */
 	uint64_t late_pkts;	 /* verified, but for a finished or unknown message */
 	uint64_t bad_pkts;	 /* failed protection, malformed or out of range */
 	uint64_t ce_pkts;	 /* marked ECN-CE */
 	uint64_t reordered_pkts; /* arrived after one that was sent later, by trains */
-	uint64_t host_drops;	 /* events of socket buffer overflow at this host */
-	uint32_t newest_psn;	 /* newest data PSN committed or seen as duplicate */
+	uint64_t host_drops; /* events of socket buffer overflow at this host; rocev2: all of the
+			      * device's, on channel 0, as nobody knows whose they were */
+	uint32_t newest_psn; /* newest data PSN committed or seen as duplicate */
 	bool psn_valid;
 	/* Where no PSN is seen (rocev2): the data packet that arrived last, by the low bits of
 	 * its message that an rx key has, and its index. */
@@ -257,8 +263,11 @@ struct fabric_ops {
 	/* Receives (where there are no workers) and takes events; returns how many. */
 	int (*poll)(struct fabric *f, struct fabric_event *ev, unsigned int max);
 
-	/* After qp_connect() in rocev2. *key: for the sender; goes with the fence. 0, -EBUSY (the
-	 * slot is still bound), -EINVAL, or the device's error (-ENOMEM: memlock, advice() says).
+	/*
+	 * After qp_connect() in rocev2. *key: for the sender; goes with the fence. 0, -EBUSY (the
+	 * slot is still bound), -EINVAL (also, in rocev2: the table's slots and key_mask or
+	 * rx.imm_frags are not as was agreed), or the device's error (-ENOMEM: memlock, advice()
+	 * says).
 	 */
 	int (*bind)(struct fabric_qp *qp, uint32_t message, const struct fabric_bind *b,
 		    struct fabric_key *key);
