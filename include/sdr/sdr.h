@@ -83,7 +83,7 @@ enum sdr_cap {
 
 struct sdr_device_info {
 	size_t size;
-	char name[32];	      /* for sdr_ctx_attr.device */
+	char name[72];	      /* for sdr_ctx_attr.device; RDMA device names have up to 63 bytes */
 	char description[96]; /* for a person */
 	uint32_t caps;	      /* enum sdr_cap */
 	uint32_t max_channels;
@@ -109,7 +109,8 @@ SDR_API int sdr_device_list(struct sdr_device_info *list, size_t max);
 struct sdr_ctx_attr {
 	size_t size;
 	const char *device;	    /* NULL: "udp" */
-	const char *bind_addr;	    /* local IP address; NULL: any */
+	const char *bind_addr;	    /* local IP address; NULL: any; 0.0.0.0, ::, RDMA devices: any
+				     * of that family */
 	uint16_t port;		    /* listener's UDP port; 0 with `listen`: any free one */
 	uint8_t listen;		    /* 1: peers can open channels to this context */
 	uint8_t no_gso;		    /* 1: no segmentation offload on sends */
@@ -117,7 +118,9 @@ struct sdr_ctx_attr {
 	uint32_t workers;	    /* threads that receive; 0: the caller's progress does it */
 	uint32_t max_qps;	    /* 1 .. 65536; default 1024 */
 	uint32_t sockbuf_bytes;	    /* wish for socket buffers; default 32 MiB */
-	uint32_t max_payload_bytes; /* upper bound; default: what the route carries */
+	uint32_t max_payload_bytes; /* upper bound; default: what the route carries. "roce" and
+				     * "verbs" round it down to 1024, 2048 or 4096; "verbs" does not
+				     * open where the port's MTU is below that */
 	char *why; /* where a sentence goes that says why opening failed and what to
 		    * do; or NULL */
 	size_t why_len;
@@ -126,7 +129,8 @@ struct sdr_ctx_attr {
 /*
  * Opens a device. `attr` NULL: all defaults. *out is the caller's, until
  * sdr_ctx_destroy(). Errors: -ENODEV (no such device), -EADDRINUSE (port taken),
- * -EADDRNOTAVAIL, -EINVAL, -ENOMEM.
+ * -EADDRNOTAVAIL, -EINVAL, -ENOMEM; of RDMA devices also -EOPNOTSUPP (no UC queue pairs),
+ * -ENETDOWN, -EMSGSIZE (its MTU), -EACCES and others of the driver: attr->why says which.
  */
 SDR_API int sdr_ctx_create(const struct sdr_ctx_attr *attr, struct sdr_ctx **out);
 /*

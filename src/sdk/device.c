@@ -34,6 +34,27 @@ static void why(const struct sdr_ctx_attr *attr, const char *fmt, ...)
 	va_end(args);
 }
 
+/* What RoCEv2 packets carry is a path MTU: the largest one within the bound; 0: any. */
+static int path_mtu(const struct sdr_ctx_attr *attr, uint32_t *payload)
+{
+	uint32_t mtu = FABRIC_ROCEV2_PAYLOAD_MIN;
+
+	*payload = 0;
+	if (!attr->max_payload_bytes)
+		return 0;
+	if (attr->max_payload_bytes < mtu) {
+		why(attr,
+		    "a largest payload of %u bytes: RoCEv2 packets carry a path MTU, 1024, 2048 or "
+		    "4096 bytes: allow at least %u, or use device \"udp\"",
+		    attr->max_payload_bytes, mtu);
+		return -EINVAL;
+	}
+	while (mtu < FABRIC_ROCEV2_PAYLOAD_MAX && 2 * mtu <= attr->max_payload_bytes)
+		mtu *= 2;
+	*payload = mtu;
+	return 0;
+}
+
 static int bind_addr_parse(const char *text, struct sockaddr_storage *out)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST};
@@ -51,7 +72,7 @@ static int bind_addr_parse(const char *text, struct sockaddr_storage *out)
 
 static int sockets_open(const struct sdr_ctx_attr *attr, bool rocev2, struct fabric **out)
 {
-	const struct udp_fabric_attr udp = {
+	struct udp_fabric_attr udp = {
 		.bind_addr = attr->bind_addr,
 		.listen = attr->listen,
 		.listen_port = rocev2 ? 0 : attr->port,
@@ -63,15 +84,15 @@ static int sockets_open(const struct sdr_ctx_attr *attr, bool rocev2, struct fab
 		.max_payload = attr->max_payload_bytes,
 		.rocev2 = rocev2,
 	};
-	int err = udp_fabric_open(&udp, out);
+	int err = rocev2 ? path_mtu(attr, &udp.max_payload) : 0;
 
+	if (!err)
+		err = udp_fabric_open(&udp, out);
 	if (err == -EADDRINUSE && rocev2)
 		why(attr,
 		    "UDP port %u is taken: RoCEv2 has no other, and one process an address can "
-		    "have "
-		    "it. Soft-RoCE in this kernel ('rdma link') or another device \"roce\" owns "
-		    "it: "
-		    "give another address (--bind), or use device \"verbs\"",
+		    "have it. Soft-RoCE in this kernel ('rdma link') or another device \"roce\" "
+		    "owns it: give another address (--bind), or use device \"verbs\"",
 		    FABRIC_ROCEV2_PORT);
 	return err;
 }
@@ -80,13 +101,15 @@ static int sockets_open(const struct sdr_ctx_attr *attr, bool rocev2, struct fab
 
 static int verbs_open(const struct sdr_ctx_attr *attr, const char *name, struct fabric **out)
 {
-	const struct verbs_fabric_attr verbs = {
+	struct verbs_fabric_attr verbs = {
 		.device = name,
 		.bind_addr = attr->bind_addr,
 		.max_qps = attr->max_qps,
-		.max_payload = attr->max_payload_bytes,
 	};
+	int err = path_mtu(attr, &verbs.max_payload);
 
+	if (err)
+		return err;
 	return verbs_fabric_open(&verbs, out, attr->why, attr->why ? attr->why_len : 0);
 }
 

@@ -106,6 +106,14 @@ static bool is_any(const uint8_t raw[16])
 	return memcmp(raw, zero, 16) == 0 || (is_v4(raw) && memcmp(raw + 12, zero, 4) == 0);
 }
 
+/* 0.0.0.0 and :: stand for all addresses of their family. */
+static bool carries(const struct verbs_gid *gid, const uint8_t addr[16])
+{
+	if (is_any(addr))
+		return is_v4(addr) == is_v4(gid->raw);
+	return memcmp(addr, gid->raw, 16) == 0;
+}
+
 /* Choosing. */
 
 static const char *type_text(enum verbs_gid_type type)
@@ -153,7 +161,7 @@ static const struct verbs_gid *gid_by_index(const struct verbs_port *port, uint3
 	else if (gid->type != VERBS_GID_ROCE_V2)
 		say(why, why_len, "device %s port %u: GID index %u is of type %s, not RoCE v2",
 		    port->device, port->port, index, type_text(gid->type));
-	else if (addr && memcmp(addr, gid->raw, 16) != 0)
+	else if (addr && !carries(gid, addr))
 		say(why, why_len, "device %s port %u: GID index %u is of another address",
 		    port->device, port->port, index);
 	else
@@ -167,28 +175,25 @@ const struct verbs_gid *verbs_gid_choose(const struct verbs_port *port,
 {
 	const struct verbs_gid *best = NULL;
 	uint8_t raw[16];
-	bool with_addr = false;
 
-	if (want->bind_addr) {
-		if (!gid_parse(want->bind_addr, raw)) {
-			say(why, why_len, "\"%s\" is not a numeric IP address", want->bind_addr);
-			return NULL;
-		}
-		with_addr = !is_any(raw);
+	if (want->bind_addr && !gid_parse(want->bind_addr, raw)) {
+		say(why, why_len, "\"%s\" is not a numeric IP address", want->bind_addr);
+		return NULL;
 	}
 	if (want->gid_index_set)
-		return gid_by_index(port, want->gid_index, with_addr ? raw : NULL, why, why_len);
+		return gid_by_index(port, want->gid_index, want->bind_addr ? raw : NULL, why,
+				    why_len);
 	for (uint32_t i = 0; i < port->ngids; i++) {
 		const struct verbs_gid *gid = &port->gid[i];
 
-		if (preference(gid) == 0 || (with_addr && memcmp(raw, gid->raw, 16) != 0))
+		if (preference(gid) == 0 || (want->bind_addr && !carries(gid, raw)))
 			continue;
 		if (best == NULL || preference(gid) > preference(best))
 			best = gid;
 	}
 	if (best)
 		return best;
-	if (with_addr)
+	if (want->bind_addr)
 		say(why, why_len, "device %s port %u has no RoCE v2 GID for the address %s",
 		    port->device, port->port, want->bind_addr);
 	else

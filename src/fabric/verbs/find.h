@@ -66,7 +66,8 @@ int verbs_choose(const struct verbs_port *list, size_t n, const struct verbs_wan
 		 size_t why_len);
 
 /*
- * The GID of a port: RoCEv2 only; with an address, the one that carries it; without, IPv4-mapped
+ * The GID of a port: RoCEv2 only; with an address, the one that carries it (0.0.0.0 or ::: any of
+ * that family); without, IPv4-mapped
  * first, then a global IPv6, a link-local one only where there is nothing else. NULL: none, and
  * why has the candidates.
  */

@@ -76,7 +76,7 @@ static void test_gid_choice(void **state)
 	expect_gid(&p, (struct verbs_want){.bind_addr = "2001:db8::5"}, 3);
 	expect_gid(&p, (struct verbs_want){.bind_addr = "fe80::1%eth0"}, 1);
 	expect_gid(&p, (struct verbs_want){.bind_addr = "0.0.0.0"}, 5);
-	expect_gid(&p, (struct verbs_want){.bind_addr = "::"}, 5);
+	expect_gid(&p, (struct verbs_want){.bind_addr = "::"}, 3);
 	expect_gid(&p, (struct verbs_want){.bind_addr = "192.0.2.8"}, -1);
 	expect_gid(&p, (struct verbs_want){.bind_addr = "mlx5_0"}, -1);
 	expect_gid(&p, (struct verbs_want){.gid_index_set = true, .gid_index = 1}, 1);
@@ -86,12 +86,20 @@ static void test_gid_choice(void **state)
 		   (struct verbs_want){
 			   .gid_index_set = true, .gid_index = 5, .bind_addr = "2001:db8::5"},
 		   -1);
+	expect_gid(
+		&p,
+		(struct verbs_want){.gid_index_set = true, .gid_index = 5, .bind_addr = "0.0.0.0"},
+		5);
+	expect_gid(&p,
+		   (struct verbs_want){.gid_index_set = true, .gid_index = 5, .bind_addr = "::"},
+		   -1);
 	/* A link-local one only where there is nothing else. */
 	expect_gid(&few, (struct verbs_want){0}, -1);
 	gid_add(&few, 0, VERBS_GID_ROCE_V2, "fe80::2");
 	expect_gid(&few, (struct verbs_want){0}, 0);
 	gid_add(&few, 1, VERBS_GID_ROCE_V2, "2001:db8::6");
 	expect_gid(&few, (struct verbs_want){0}, 1);
+	expect_gid(&few, (struct verbs_want){.bind_addr = "0.0.0.0"}, -1);
 }
 
 static void test_candidates_are_told(void **state)
