@@ -304,8 +304,8 @@ struct sdr_qp_info {
 	uint32_t granted;	 /* sends below this number have a matching receive */
 	uint8_t refused;	 /* the peer's host said "port unreachable", unanswered since */
 	uint32_t max_ctrl_bytes; /* body of one control message; at most SDR_MAX_CTRL_BYTES */
-	uint32_t max_pkts;	 /* in one message; SDR_MAX_MESSAGE_PKTS, or what an RDMA packet's
-				  * immediate has room to number */
+	uint32_t max_pkts;	 /* in one message, its end packet not counted: UINT32_MAX - 1, or
+				  * what an RDMA packet's immediate has room to number */
 	uint32_t imm_packets;	 /* packets that it takes to carry the user's immediate: 1, and 8 or
 				  * 16 on RDMA devices. A shorter message has it in part only (a
 				  * one-shot adds empty packets) */
@@ -349,7 +349,7 @@ struct sdr_send_wr {
  * rate, its packets dealt to the channels in trains. The buffer must stay until
  * sdr_send_poll() says so, or where the handle is released before, as long as the QP. *out
  * is the caller's until sdr_send_release(). Errors: -EAGAIN (all `messages` are in flight),
- * -EINVAL, -EMSGSIZE (more than SDR_MAX_MESSAGE_PKTS packets), -ENOTCONN (before
+ * -EINVAL, -EMSGSIZE (more packets than max_pkts of sdr_qp_query()), -ENOTCONN (before
  * sdr_qp_connect()), -ENOMEM, the QP's error.
  */
 SDR_API int sdr_send_post(struct sdr_qp *qp, const struct sdr_send_wr *wr, struct sdr_send **out);
@@ -439,7 +439,7 @@ struct sdr_recv_wr {
  * until sdr_recv_complete(), in SDR_QP_ERROR too; the handle, *out, is good as long.
  * Errors: -EAGAIN (all `messages` are in flight; on RDMA devices also while a late packet could
  * be taken for one of this receive: sdr_next_deadline_ns() says when to try again), -ENOMEM,
- * -EINVAL, -EMSGSIZE (more than SDR_MAX_MESSAGE_PKTS packets), -ENOTCONN (before
+ * -EINVAL, -EMSGSIZE (more packets than max_pkts of sdr_qp_query()), -ENOTCONN (before
  * sdr_qp_connect()), the QP's error.
  */
 SDR_API int sdr_recv_post(struct sdr_qp *qp, const struct sdr_recv_wr *wr, struct sdr_recv **out);
@@ -511,8 +511,8 @@ SDR_API struct sdr_recv *sdr_recv_next_ready(struct sdr_qp *qp);
  * refused with -EINVAL. A message may be lost, duplicated (never replayed exactly) and
  * reordered: carry state, not events. Queued and sent with the next progress, several in
  * one datagram where they fit. `channel` SDR_CHANNEL_ANY: the one that last delivered.
- * -EAGAIN: the queue (16 KiB) is full; -EMSGSIZE beyond SDR_MAX_CTRL_BYTES; -ENOMEM;
- * -ENOTCONN before sdr_qp_connect(); the QP's error.
+ * -EAGAIN: the queue (16 KiB) is full; -EMSGSIZE beyond max_ctrl_bytes of sdr_qp_query();
+ * -ENOMEM; -ENOTCONN before sdr_qp_connect(); the QP's error.
  */
 #define SDR_CTRL_USER 128u
 SDR_API int sdr_ctrl_send(struct sdr_qp *qp, uint8_t type, const void *body, size_t len,
