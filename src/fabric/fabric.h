@@ -81,7 +81,8 @@ struct fabric_caps {
 	/*
 	 * rocev2 with keys that outlive a fence (a slot's key, pointed at a NULL region): late
 	 * packets still complete, so a message number may come round to the same slot and
-	 * generation only this long after the last one ended. 0: keys die, no need to wait.
+	 * generation only this long after the last one ended. 0: keys die, no need to wait but for
+	 * zero-length packets.
 	 */
 	uint64_t late_ns;
 };
