@@ -278,6 +278,17 @@ static void ends_of_operations(void **state)
 	log_close(&l);
 }
 
+/* Time passes in which nobody looks at end 1. */
+static void sender_alone(struct log *l, uint64_t ns)
+{
+	uint64_t limit = pair_now(&l->p) + ns;
+
+	while (pair_now(&l->p) < limit) {
+		assert_true(sdr_net_progress(l->p.net[0]) >= 0);
+		(void)sdr_sim_step(l->p.sim, limit);
+	}
+}
+
 /* All of it lies in the device, nobody has looked, and the receive is cancelled. */
 static void cancelled_as_it_arrives(void **state)
 {
@@ -285,7 +296,6 @@ static void cancelled_as_it_arrives(void **state)
 		.size = sizeof(wr), .length = 60000, .imm = 0x12345678, .flags = SDR_OP_HAS_IMM};
 	struct sdr_op *op;
 	struct log l;
-	uint64_t limit;
 
 	(void)state;
 	log_open(&l, NULL);
@@ -293,10 +303,7 @@ static void cancelled_as_it_arrives(void **state)
 	pair_run(&l.p, pair_now(&l.p) + 5 * MS);
 	wr.addr = l.tx;
 	assert_int_equal(sdr_write_post(l.p.conn[0], &wr, NULL), 0);
-	for (limit = pair_now(&l.p) + 50 * MS; pair_now(&l.p) < limit;) {
-		assert_true(sdr_net_progress(l.p.net[0]) >= 0);
-		(void)sdr_sim_step(l.p.sim, limit);
-	}
+	sender_alone(&l, 50 * MS);
 	assert_int_equal(sdr_op_cancel(op), 0);
 	assert_true(until(&l, &l.done[1][1], 1, SEC));
 	assert_true(until(&l, &l.done[0][0], 1, SEC));
@@ -310,6 +317,36 @@ static void cancelled_as_it_arrives(void **state)
 		assert_int_equal(l.last[1][1].status, -ECANCELED);
 		assert_int_equal(l.last[0][0].status, -SDR_E_EARLY);
 	}
+	log_close(&l);
+}
+
+/* A whole write lacks its immediate only, which comes together with the sender's giving up. */
+static void cancelled_as_it_is_announced(void **state)
+{
+	struct sdr_op_wr wr = {
+		.size = sizeof(wr), .length = 10, .imm = 0x12345678, .flags = SDR_OP_HAS_IMM};
+	struct sdr_op *op;
+	struct log l;
+
+	(void)state;
+	if (!pair_device)
+		return; /* packets carry all of it */
+	log_open(&l, NULL);
+	post(&l, 1, true, 100, 0, 0);
+	pair_run(&l.p, pair_now(&l.p) + 15 * MS);
+	sim_filter_set(world_of(l.p.sim), drop_ctrl, NULL);
+	wr.addr = l.tx;
+	assert_int_equal(sdr_write_post(l.p.conn[0], &wr, &op), 0);
+	pair_run(&l.p, pair_now(&l.p) + 15 * MS);
+	assert_memory_equal(l.rx, l.tx, wr.length);
+	assert_int_equal(l.done[1][1], 0);
+	sim_filter_set(world_of(l.p.sim), NULL, NULL);
+	sender_alone(&l, 300 * MS);
+	assert_int_equal(sdr_op_cancel(op), 0);
+	sender_alone(&l, 50 * MS);
+	assert_true(until(&l, &l.done[1][1], 1, SEC));
+	assert_int_equal(l.last[0][0].status, -ECANCELED);
+	assert_int_equal(l.last[1][1].status, -SDR_E_ABORTED);
 	log_close(&l);
 }
 
@@ -479,6 +516,7 @@ int main(void)
 		cmocka_unit_test(closing_without_peer),
 		cmocka_unit_test(never_connected),
 		cmocka_unit_test(cancelled_as_it_arrives),
+		cmocka_unit_test(cancelled_as_it_is_announced),
 	};
 
 	const struct sdr_sim_device *const devices[] = {NULL, &pair_roce, &pair_nic};
