@@ -97,6 +97,20 @@ void qp_pair_settle(struct qp_pair *p)
 
 struct device devices[2];
 
+/* Another process, or this host's own RDMA driver, may have the port of RoCEv2. */
+static bool taken(int which)
+{
+	char why[512] = "";
+	struct sdr_ctx_attr a = device_attr(which, why, sizeof(why));
+	struct sdr_ctx *ctx = NULL;
+	int err = sdr_ctx_create(&a, &ctx);
+
+	sdr_ctx_destroy(ctx);
+	if (err == -EADDRINUSE)
+		printf("skipped: %s at %s: %s\n", devices[which].name, devices[which].addr, why);
+	return err == -EADDRINUSE;
+}
+
 int main(int argc, char **argv)
 {
 	bool lossy = argc == 6 && strcmp(argv[5], "lossy") == 0;
@@ -108,6 +122,8 @@ int main(int argc, char **argv)
 	}
 	devices[0] = (struct device){argv[1], argv[2]};
 	devices[1] = (struct device){argv[3], argv[4]};
+	if (taken(0) || taken(1))
+		return 77;
 	if (!lossy) /* it sends once what it sends */
 		failed = device_sdk_tests();
 	failed += device_conn_tests();
