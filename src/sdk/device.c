@@ -133,8 +133,12 @@ int device_open(const struct sdr_ctx_attr *attr, struct fabric **out,
 	size_t verbs = strlen(VERBS_NAME);
 	int err = bind_addr_parse(attr->bind_addr, local);
 
-	if (err)
+	if (err) {
+		why(attr,
+		    "\"%s\" is not a numeric IP address: give one of this host's, or none for any",
+		    attr->bind_addr);
 		return err;
+	}
 	if (strcmp(name, "udp") == 0)
 		return sockets_open(attr, false, out);
 	if (strcmp(name, "roce") == 0)

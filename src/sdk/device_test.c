@@ -11,11 +11,11 @@
 
 static char why[512];
 
-static int opened(const char *device, uint32_t max_payload)
+static int opened_at(const char *device, const char *addr, uint32_t max_payload)
 {
 	const struct sdr_ctx_attr attr = {.size = sizeof(attr),
 					  .device = device,
-					  .bind_addr = "127.0.0.1",
+					  .bind_addr = addr,
 					  .max_payload_bytes = max_payload,
 					  .why = why,
 					  .why_len = sizeof(why)};
@@ -24,6 +24,11 @@ static int opened(const char *device, uint32_t max_payload)
 
 	sdr_ctx_destroy(ctx);
 	return err;
+}
+
+static int opened(const char *device, uint32_t max_payload)
+{
+	return opened_at(device, "127.0.0.1", max_payload);
 }
 
 static void test_names(void **state)
@@ -35,6 +40,10 @@ static void test_names(void **state)
 	assert_non_null(strstr(why, "verbs:NAME"));
 	assert_int_equal(opened("verbs:none_such", 0), -ENODEV);
 	assert_true(strlen(why) > 0);
+	assert_int_equal(opened_at("udp", "localhost", 0), -EINVAL);
+	assert_non_null(strstr(why, "\"localhost\""));
+	assert_int_equal(opened("udp", 0), 0);
+	assert_string_equal(why, "");
 }
 
 static void test_payload_is_a_path_mtu(void **state)
