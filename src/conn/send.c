@@ -79,9 +79,16 @@ static void write_end(struct sdr_op *op, int status)
 	op_complete(op, status, op->length, 0, false);
 }
 
+/* Unless the receiver has finished it, and nobody has looked yet. */
 void send_give_up(struct sdr_op *op, int status)
 {
-	(void)sdr_send_cancel(op->send); /* -EALREADY: done, but nobody has looked yet */
+	struct sdr_send_info info = {.size = sizeof(info)};
+
+	(void)sdr_send_query(op->send, &info);
+	if (info.remote_done)
+		status = info.remote_early ? -SDR_E_EARLY : 0;
+	else
+		(void)sdr_send_cancel(op->send);
 	write_end(op, status);
 }
 

@@ -151,7 +151,7 @@ void sdr_qp_destroy(struct sdr_qp *qp)
 	if (!qp)
 		return;
 	ctx = qp->ctx;
-	/* Last words (RESET, the final CTS) go out if the device takes them. */
+	/* Last words (the final CTS, RESET) go out if the device takes them. */
 	if (qp->live) {
 		grant_last_words(qp, sdk_now(ctx));
 		ctrl_flush(qp, sdk_now(ctx));
@@ -457,6 +457,9 @@ int sdr_qp_reset(struct sdr_qp *qp, uint32_t reason)
 		return -ENOTCONN;
 	if (qp->state == SDR_QP_ERROR)
 		return 0;
+	/* What has ended, first: after RESET nobody listens. */
+	grant_last_words(qp, sdk_now(qp->ctx));
+	ctrl_flush(qp, sdk_now(qp->ctx));
 	qp->live->queue_len = 0;
 	/* Thrice: nobody repeats it, and the peer would find out by silence otherwise. */
 	for (int i = 0; i < 3; i++) {

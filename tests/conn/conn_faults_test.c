@@ -350,6 +350,27 @@ static void cancelled_as_it_is_announced(void **state)
 	log_close(&l);
 }
 
+/* The receiver finishes a write and goes at once: the sender hears both in one moment. */
+static void finished_before_the_reset(void **state)
+{
+	struct log l;
+
+	(void)state;
+	log_open(&l, NULL);
+	post(&l, 1, true, 1000, 0, 0);
+	post(&l, 0, false, 1000, 0, 0);
+	assert_true(until(&l, &l.done[1][1], 1, SEC));
+	sdr_conn_destroy(l.p.conn[1]);
+	for (uint64_t limit = pair_now(&l.p) + 50 * MS; pair_now(&l.p) < limit;)
+		(void)sdr_sim_step(l.p.sim, limit);
+	assert_true(until(&l, &l.p.events[0][SDR_EV_DEAD], 1, SEC));
+	assert_int_equal(l.p.status[0], -SDR_E_RESET);
+	assert_int_equal(l.done[0][0], 1);
+	assert_int_equal(l.last[1][1].status, 0);
+	assert_int_equal(l.last[0][0].status, 0);
+	log_close(&l);
+}
+
 static void test_and_limits(void **state)
 {
 	const struct sdr_conn_attr attr = {.size = sizeof(attr), .messages = 4};
@@ -515,6 +536,7 @@ int main(void)
 		cmocka_unit_test(closing_under_a_write),
 		cmocka_unit_test(closing_without_peer),
 		cmocka_unit_test(never_connected),
+		cmocka_unit_test(finished_before_the_reset),
 		cmocka_unit_test(cancelled_as_it_arrives),
 		cmocka_unit_test(cancelled_as_it_is_announced),
 	};
