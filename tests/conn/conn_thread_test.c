@@ -134,7 +134,7 @@ static void run(uint32_t workers, uint32_t channels)
 	struct sdr_conn_attr attr = {.size = sizeof(attr), .channels = channels};
 	struct shared s = {0};
 	pthread_t thread[WRITERS + 1];
-	uint16_t port = (uint16_t)(20000 + (uint32_t)getpid() % 20000 + workers);
+	uint16_t port = (uint16_t)(25000 + (uint32_t)getpid() % 5000 + workers);
 
 	net_open(&s.net[1], port, workers);
 	net_open(&s.net[0], 0, workers);
