@@ -140,7 +140,7 @@ void ctrl_flush(struct sdr_qp *qp, uint64_t now)
 		else
 			path = q.path;
 		upto = ctrl_pack(qp, at, channel, path, buf, &len);
-		(void)wire_ctrl_body_put(buf, sizeof(buf), qp->peer.token, live->ctrl_next);
+		(void)wire_ctrl_body_put(buf, sizeof(buf), qp->peer_token, live->ctrl_next);
 		err = f->ops->ctrl(qp->fqp, channel, path, buf, len);
 		if (err == -EAGAIN) {
 			/* Said again when the device is writable. */
@@ -295,7 +295,7 @@ void ctrl_on_datagram(struct sdr_qp *qp, const struct fabric_event *ev, uint64_t
 		sdk_count(qp->ctx, SDR_CTR_ctrl_malformed);
 		return;
 	}
-	if (token != qp->local.token) {
+	if (token != qp->token) {
 		sdk_count(qp->ctx, SDR_CTR_ctrl_token);
 		return;
 	}

@@ -304,8 +304,8 @@ struct sdr_qp {
 	struct qp_link link[SDK_LISTS];
 	struct heap_node timer;
 	struct fabric_qp *fqp;
-	struct fabric_local local;
-	struct fabric_peer peer;
+	uint64_t token, peer_token; /* of control datagrams: to here, and to the peer */
+	bool peer_v6;
 	struct sdr_qp_attr attr;
 	struct sdk_live *live; /* NULL before connect */
 	enum sdr_qp_state state;

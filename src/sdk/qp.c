@@ -111,6 +111,16 @@ static int attr_fill(const struct sdr_ctx *ctx, const struct sdr_qp_attr *in,
 	return 0;
 }
 
+/* Asked for where it is needed: an idle QP stays small. */
+static struct fabric_local local_of(const struct sdr_qp *qp)
+{
+	struct fabric_local local;
+
+	memset(&local, 0, sizeof(local));
+	qp->ctx->fabric->ops->qp_local(qp->fqp, &local);
+	return local;
+}
+
 int sdr_qp_create(struct sdr_ctx *ctx, const struct sdr_qp_attr *attr, struct sdr_qp **out)
 {
 	struct fabric_qp_attr fattr = {0};
@@ -132,7 +142,7 @@ int sdr_qp_create(struct sdr_ctx *ctx, const struct sdr_qp_attr *attr, struct sd
 	err = ctx->fabric->ops->qp_create(ctx->fabric, &fattr, &qp->fqp);
 	if (err)
 		goto fail;
-	ctx->fabric->ops->qp_local(qp->fqp, &qp->local);
+	qp->token = local_of(qp).token;
 	qp->next = ctx->qps;
 	if (qp->next)
 		qp->next->prev = qp;
@@ -183,17 +193,17 @@ void *sdr_qp_cookie(const struct sdr_qp *qp)
 
 /* ---- connection info ---- */
 
-static void blob_addr(const struct sdr_qp *qp, struct wire_blob *blob)
+static void blob_addr(const struct sdr_ctx *ctx, const struct fabric_local *local,
+		      struct wire_blob *blob)
 {
-	const struct sdr_ctx *ctx = qp->ctx;
 	const struct sockaddr_storage *at = &ctx->local_addr;
 	struct wire_blob_addr *a = &blob->addrs[0];
 	uint16_t port = sdk_is_rocev2(ctx) ? FABRIC_ROCEV2_PORT : ctx->caps.udp_port;
 
 	if (!port)
 		return;
-	if (qp->local.addr.ss_family)
-		at = &qp->local.addr; /* an RDMA device has one of its own */
+	if (local->addr.ss_family)
+		at = &local->addr; /* an RDMA device has one of its own */
 	blob->naddrs = 1;
 	a->port = port;
 	a->family = 4;
@@ -205,7 +215,8 @@ static void blob_addr(const struct sdr_qp *qp, struct wire_blob *blob)
 	}
 }
 
-static void blob_rocev2(const struct sdr_qp *qp, struct wire_blob *blob)
+static void blob_rocev2(const struct sdr_qp *qp, const struct fabric_local *local,
+			struct wire_blob *blob)
 {
 	blob->mode = WIRE_ROCEV2;
 	blob->offered |= WIRE_FEATURE_ROCEV2_WIRE;
@@ -214,28 +225,30 @@ static void blob_rocev2(const struct sdr_qp *qp, struct wire_blob *blob)
 	blob->data_channels = (uint8_t)qp->attr.channels;
 	for (uint32_t g = 0; g < blob->generations; g++)
 		for (uint32_t c = 0; c < blob->data_channels; c++)
-			blob->data_qpn[g][c] = qp->local.data_qpn[fabric_data_qp(g, c)];
+			blob->data_qpn[g][c] = local->data_qpn[fabric_data_qp(g, c)];
 }
 
 static void blob_fill(const struct sdr_qp *qp, struct wire_blob *blob)
 {
+	const struct fabric_local local = local_of(qp);
+
 	memset(blob, 0, sizeof(*blob));
 	blob->version_min = WIRE_VERSION_MIN;
 	blob->version_max = WIRE_VERSION_MAX;
 	blob->mode = WIRE_SDR;
-	blob->qpn = qp->local.qpn;
-	blob->token = qp->local.token;
+	blob->qpn = local.qpn;
+	blob->token = local.token;
 	blob->incarnation = qp->ctx->incarnation;
 	blob->max_payload = qp->attr.max_payload_bytes;
 	blob->chunk_log2 = (uint8_t)__builtin_ctz(qp->attr.chunk_pkts);
 	blob->channels = (uint8_t)qp->attr.channels;
 	blob->messages_log2 = (uint8_t)__builtin_ctz(qp->attr.messages);
-	blob->psn = qp->local.start_psn;
+	blob->psn = local.start_psn;
 	blob->listen = qp->ctx->listen;
 	blob->offered = WIRE_FEATURE_TRAINS;
-	blob_addr(qp, blob);
+	blob_addr(qp->ctx, &local, blob);
 	if (sdk_is_rocev2(qp->ctx))
-		blob_rocev2(qp, blob);
+		blob_rocev2(qp, &local, blob);
 }
 
 int sdr_qp_info_get(const struct sdr_qp *qp, void *buf, size_t cap)
@@ -317,14 +330,14 @@ static int peer_addr(const struct wire_blob *blob, const struct sdr_connect_attr
 
 /* What rocev2 needs to know of the peer, and what follows from what was agreed. */
 static void rocev2_agree(struct sdr_qp *qp, const struct wire_blob *peer,
-			 const struct wire_agreed *agreed)
+			 const struct wire_agreed *agreed, struct fabric_peer *to)
 {
 	const struct wire_imm_split *split = fabric_imm_split(1u << agreed->messages_log2);
 
-	qp->peer.generations = agreed->generations;
+	to->generations = agreed->generations;
 	for (uint32_t g = 0; g < agreed->generations; g++)
 		for (uint32_t c = 0; c < agreed->channels; c++)
-			qp->peer.data_qpn[fabric_data_qp(g, c)] = peer->data_qpn[g][c];
+			to->data_qpn[fabric_data_qp(g, c)] = peer->data_qpn[g][c];
 	qp->generations = agreed->generations;
 	qp->max_pkts = wire_imm_max_packets(split);
 	qp->imm_pkts = wire_imm_fragments(split);
@@ -365,9 +378,9 @@ void sdk_qp_numbers_from(struct sdr_qp *qp, uint32_t number)
 static int choose_active(const struct sdr_qp *qp, const struct wire_blob *peer, enum sdr_role role,
 			 bool *active)
 {
-	*active = peer->listen && (!qp->ctx->listen || qp->local.token < peer->token);
+	*active = peer->listen && (!qp->ctx->listen || qp->token < peer->token);
 	if (sdk_is_rocev2(qp->ctx) && !peer->listen && !qp->ctx->listen)
-		*active = qp->local.token < peer->token; /* both can be reached all the same */
+		*active = qp->token < peer->token; /* both can be reached all the same */
 	if (role != SDR_ROLE_AUTO)
 		*active = role == SDR_ROLE_ACTIVE;
 	if (sdk_is_rocev2(qp->ctx))
@@ -387,6 +400,7 @@ int sdr_qp_connect(struct sdr_qp *qp, const void *info, size_t len,
 {
 	struct wire_blob local, peer;
 	struct wire_agreed agreed;
+	struct fabric_peer to;
 	int err;
 
 	if (qp->state == SDR_QP_ERROR)
@@ -408,23 +422,25 @@ int sdr_qp_connect(struct sdr_qp *qp, const void *info, size_t len,
 	err = choose_active(qp, &peer, connect_role(attr), &qp->active);
 	if (err)
 		return err;
-	err = peer_addr(&peer, attr, &qp->peer.addr);
+	memset(&to, 0, sizeof(to));
+	err = peer_addr(&peer, attr, &to.addr);
 	if (err &&
 	    (qp->active || sdk_is_rocev2(qp->ctx) || qp->ctx->caps.flags & FABRIC_CAP_VIRTUAL_TIME))
 		return err;
-	qp->peer.qpn = peer.qpn;
-	qp->peer.token = peer.token;
-	qp->peer.start_psn = peer.psn;
-	qp->peer.payload_bytes = agreed.payload;
-	qp->peer.active = qp->active;
-	qp->peer.channels = agreed.channels;
-	qp->peer.messages = 1u << agreed.messages_log2;
+	to.qpn = peer.qpn;
+	to.token = qp->peer_token = peer.token;
+	to.start_psn = peer.psn;
+	to.payload_bytes = agreed.payload;
+	to.active = qp->active;
+	to.channels = agreed.channels;
+	to.messages = 1u << agreed.messages_log2;
+	qp->peer_v6 = to.addr.ss_family == AF_INET6;
 	if (sdk_is_rocev2(qp->ctx))
-		rocev2_agree(qp, &peer, &agreed);
+		rocev2_agree(qp, &peer, &agreed, &to);
 	err = live_create(qp, &agreed);
 	if (err)
 		return err;
-	err = qp->ctx->fabric->ops->qp_connect(qp->fqp, &qp->peer);
+	err = qp->ctx->fabric->ops->qp_connect(qp->fqp, &to);
 	if (err) {
 		alloc_free(qp->ctx->alloc, qp->live);
 		qp->live = NULL;

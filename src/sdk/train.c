@@ -151,7 +151,7 @@ uint64_t train_deadline(const struct sdr_qp *qp)
 
 static uint64_t packet_bits(const struct sdr_qp *qp)
 {
-	uint64_t headers = qp->peer.addr.ss_family == AF_INET6 ? 48 : 28;
+	uint64_t headers = qp->peer_v6 ? 48 : 28;
 
 	return (wire_ctrl_packet_bytes(qp->ctx->caps.max_ctrl_bytes) + headers) * 8;
 }
@@ -199,7 +199,7 @@ static int train_packet(struct sdr_qp *qp, uint32_t channel, const struct wire_t
 	size_t at = WIRE_CTRL_BODY_HDR_BYTES;
 	int err;
 
-	(void)wire_ctrl_body_put(buf, sizeof(buf), qp->peer.token, live->ctrl_next);
+	(void)wire_ctrl_body_put(buf, sizeof(buf), qp->peer_token, live->ctrl_next);
 	(void)wire_train_put(body, sizeof(body), train);
 	(void)wire_msg_put(buf + at, sizeof(buf) - at, WIRE_MSG_TRAIN, body, sdk_ctrl_max(qp->ctx));
 	err = qp->ctx->fabric->ops->ctrl(qp->fqp, channel, 0, buf, qp->ctx->caps.max_ctrl_bytes);
