@@ -7,22 +7,17 @@ finding that should name it is looked for, with the command that mends it.
 """
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 
-SKIP = 77
+from cases import run, sh
+
 TAG = "sdrd%d" % os.getpid()
 A, M, B = TAG + "a", TAG + "m", TAG + "b"  # a router between two hosts
 IP_A, IP_B = "10.231.17.1", "10.231.18.2"
 SDR = ""
-
-
-def sh(*cmd):
-    subprocess.run(cmd, check=True, stdout=subprocess.DEVNULL)
 
 
 def link(ns, dev, peer_ns, peer_dev):
@@ -206,36 +201,7 @@ def undo():
 def main():
     global SDR
     SDR = os.path.abspath(sys.argv[1])
-    if os.geteuid() != 0:
-        print("skipped: namespaces need root")
-        sys.exit(SKIP)
-    for tool in ("nft", "ip"):
-        if not shutil.which(tool):
-            print("skipped: %s is not installed" % tool)
-            sys.exit(SKIP)
-    try:
-        up()
-    except subprocess.CalledProcessError:
-        down()
-        print("skipped: no namespaces here")
-        sys.exit(SKIP)
-    wanted = sys.argv[2:]
-    bad = 0
-    try:
-        for name, case in list(globals().items()):
-            if not name.startswith("case_") or (wanted and name[5:] not in wanted):
-                continue
-            begun = time.time()
-            try:
-                case()
-                print("ok     %-22s %.1f s" % (name[5:], time.time() - begun), flush=True)
-            except AssertionError as e:
-                bad += 1
-                print("FAILED %-22s %s" % (name[5:], e), flush=True)
-            undo()
-    finally:
-        down()
-    sys.exit(bad != 0)
+    run(globals(), sys.argv[2:], up, down, undo)
 
 
 if __name__ == "__main__":

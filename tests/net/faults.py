@@ -15,16 +15,13 @@ import sys
 import tempfile
 import time
 
-SKIP = 77
+from cases import run, sh
+
 TAG = "sdrt%d" % os.getpid()
 A, B = TAG + "a", TAG + "b"
 IP_A, IP_B = "10.231.9.1", "10.231.9.2"
 IP6_B = "fd00:5d12::2"
 SDR = ""
-
-
-def sh(*cmd):
-    subprocess.run(cmd, check=True, stdout=subprocess.DEVNULL)
 
 
 def up():
@@ -186,35 +183,7 @@ def case_sender_killed():
 def main():
     global SDR
     SDR = os.path.abspath(sys.argv[1])
-    if os.geteuid() != 0:
-        print("skipped: namespaces need root")
-        sys.exit(SKIP)
-    for tool in ("nft", "ip"):
-        if not shutil.which(tool):
-            print("skipped: %s is not installed" % tool)
-            sys.exit(SKIP)
-    try:
-        up()
-    except subprocess.CalledProcessError:
-        down()
-        print("skipped: no namespaces here")
-        sys.exit(SKIP)
-    wanted = sys.argv[2:]
-    bad = 0
-    try:
-        for name, case in list(globals().items()):
-            if not name.startswith("case_") or (wanted and name[5:] not in wanted):
-                continue
-            begun = time.time()
-            try:
-                case()
-                print("ok     %-22s %.1f s" % (name[5:], time.time() - begun), flush=True)
-            except AssertionError as e:
-                bad += 1
-                print("FAILED %-22s %s" % (name[5:], e), flush=True)
-    finally:
-        down()
-    sys.exit(bad != 0)
+    run(globals(), sys.argv[2:], up, down)
 
 
 if __name__ == "__main__":
