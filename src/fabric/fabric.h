@@ -44,6 +44,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #define FABRIC_MAX_CHANNELS 16u
@@ -199,6 +200,15 @@ struct fabric_event {
 	uint32_t len;
 	uint8_t data[FABRIC_CTRL_MAX];
 };
+
+/* All but the data, which is large and which `len` bounds. */
+static inline void fabric_event_init(struct fabric_event *ev, enum fabric_event_type type,
+				     void *cookie)
+{
+	memset(ev, 0, offsetof(struct fabric_event, data));
+	ev->type = type;
+	ev->cookie = cookie;
+}
 
 /* Facts of one channel of a QP; all counts only rise. */
 struct fabric_channel_facts {

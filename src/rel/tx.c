@@ -210,10 +210,8 @@ int rel_tx_next(struct rel_tx *tx, uint64_t now_ns, uint32_t max_pkts, struct re
 	if (tx->stalled || max_pkts == 0)
 		return 0;
 	if (!next_lost(tx, out) && !next_new(tx, out)) {
-		for (uint32_t i = 0; i < tx->params.channels; i++) {
-			struct rel_channel *ch = &tx->ch[i];
-			ch->app_limited_until = u64_max(ch->delivered + ch->inflight, 1);
-		}
+		for (uint32_t i = 0; i < tx->params.channels; i++)
+			rel_tx_limited(tx, i);
 		return 0;
 	}
 	if (rel_reserve(tx, rel_msg_find(tx, out->message), out->first) < 0)

@@ -104,17 +104,10 @@ static void take_refused(struct udp_fabric *f)
 			udp_todo_sock(f, s, true, false);
 }
 
-static void event_init(struct fabric_event *ev, enum fabric_event_type type, void *cookie)
-{
-	memset(ev, 0, offsetof(struct fabric_event, data));
-	ev->type = type;
-	ev->cookie = cookie;
-}
-
 /* The QP's next event, if it has one more. */
 static bool todo_event(struct udp_qp *qp, struct fabric_event *ev)
 {
-	event_init(ev, FABRIC_EV_READY, qp->cookie);
+	fabric_event_init(ev, FABRIC_EV_READY, qp->cookie);
 	if (qp->todo_pend & UDP_PEND_READY) {
 		qp->todo_pend &= ~(uint32_t)UDP_PEND_READY;
 	} else if (qp->todo_pend & UDP_PEND_LATE) {
@@ -170,7 +163,7 @@ static unsigned int ctrl_event(struct udp_fabric *f, const struct udp_ctrl *c,
 	path = udp_path_of_ctrl(f, c);
 	if (path < 0)
 		return 0;
-	event_init(ev, FABRIC_EV_CTRL, c->qp->cookie);
+	fabric_event_init(ev, FABRIC_EV_CTRL, c->qp->cookie);
 	ev->channel = c->channel;
 	ev->path = (uint32_t)path;
 	ev->psn = c->psn;
@@ -302,7 +295,7 @@ int udp_poll(struct fabric *base, struct fabric_event *ev, unsigned int max)
 	take_refused(f);
 	take_stack(f);
 	if (f->writable && max > 0) {
-		event_init(&ev[n++], FABRIC_EV_WRITABLE, NULL);
+		fabric_event_init(&ev[n++], FABRIC_EV_WRITABLE, NULL);
 		f->writable = false;
 	}
 	/* Neither starves the other. */

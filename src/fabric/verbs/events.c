@@ -38,13 +38,6 @@ void verbs_forget(struct verbs_fabric *f, struct verbs_qp *qp)
 	qp->in_todo = false;
 }
 
-static void event_init(struct fabric_event *ev, enum fabric_event_type type, void *cookie)
-{
-	memset(ev, 0, offsetof(struct fabric_event, data));
-	ev->type = type;
-	ev->cookie = cookie;
-}
-
 static void ctrl_event(struct verbs_fabric *f, struct verbs_qp *qp, struct fabric_event *ev)
 {
 	const struct verbs_ctrl_in *in = &qp->ctrl_in[qp->ctrl_in_tail++ % VERBS_CTRL_RX];
@@ -63,7 +56,7 @@ static void ctrl_event(struct verbs_fabric *f, struct verbs_qp *qp, struct fabri
 /* The QP's next event, if it has one more. */
 static bool todo_event(struct verbs_fabric *f, struct verbs_qp *qp, struct fabric_event *ev)
 {
-	event_init(ev, FABRIC_EV_READY, qp->cookie);
+	fabric_event_init(ev, FABRIC_EV_READY, qp->cookie);
 	if (qp->pend & VERBS_PEND_READY) {
 		qp->pend &= ~(uint32_t)VERBS_PEND_READY;
 	} else if (qp->pend & VERBS_PEND_LATE) {
@@ -212,7 +205,7 @@ int verbs_poll(struct fabric *base, struct fabric_event *ev, unsigned int max)
 		}
 	}
 	if (f->writable && max > 0) {
-		event_init(&ev[n++], FABRIC_EV_WRITABLE, NULL);
+		fabric_event_init(&ev[n++], FABRIC_EV_WRITABLE, NULL);
 		f->writable = false;
 	}
 	n += take_todo(f, ev + n, max - n);
