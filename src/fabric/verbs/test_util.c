@@ -3,6 +3,7 @@
 #include "fabric/verbs/test_util.h"
 #include "base/rng.h"
 #include <stdio.h>
+#include <unistd.h>
 
 const char *tu_device(int end)
 {
@@ -206,4 +207,28 @@ void tu_fill(uint8_t *mem, size_t len, uint32_t seed)
 	rng_init(&rng, seed);
 	for (size_t i = 0; i < len; i++)
 		mem[i] = (uint8_t)rng_next(&rng);
+}
+
+void tu_carries(struct tu_pair *p, uint32_t message)
+{
+	uint8_t *to = verbs_pages(4096), *from = calloc(1, p->payload);
+	struct fabric_key key = tu_bind(p, message, to, p->payload, NULL, NULL);
+	uint64_t start_ns = verbs_now_ns();
+
+	tu_fill(from, p->payload, message);
+	while (tu_count(p, message, 1) == 0) {
+		struct fabric_write w = tu_write(p, message, from, 0, 1, key);
+
+		assert_true(verbs_now_ns() - start_ns < TU_PATIENCE_NS);
+		(void)p->end[0].f->ops->post(p->end[0].f, &w, 1);
+		for (int i = 0; i < 10; i++) {
+			tu_poll(&p->end[0]);
+			tu_poll(&p->end[1]);
+			usleep(500);
+		}
+	}
+	assert_memory_equal(from, to, p->payload);
+	tu_fence(p, message);
+	verbs_pages_free(to, 4096);
+	free(from);
 }

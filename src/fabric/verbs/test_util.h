@@ -61,5 +61,7 @@ uint32_t tu_count(const struct tu_pair *p, uint32_t message, uint32_t n);
 bool tu_arrive(struct tu_pair *p, uint32_t message, uint32_t n);
 
 void tu_fill(uint8_t *mem, size_t len, uint32_t seed);
+/* Writes a packet again and again until it is there. */
+void tu_carries(struct tu_pair *p, uint32_t message);
 
 #endif
