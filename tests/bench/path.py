@@ -5,4 +5,5 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WANBENCH = os.environ.get("WANBENCH") or os.path.join(HERE, "..", "..", "bench", "wan")
-sys.path.insert(0, os.path.abspath(WANBENCH))
+BENCH = os.path.dirname(os.path.abspath(WANBENCH))
+sys.path[:0] = [os.path.abspath(WANBENCH), os.path.join(BENCH, "paper"), BENCH]

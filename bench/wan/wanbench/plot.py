@@ -5,11 +5,11 @@ apart by everybody (Okabe and Ito's, Tol's muted); variants of one colour differ
 import math
 import os
 import shutil
-import subprocess
+
+from svgpage import Page
 
 from . import summary as s
 from .grid import MTU, TCP_PAYLOAD, line_text, loss_text, rate_text, size_text, time_text
-from .procs import Failed
 
 # family: colour; variants within it take shapes and dashes in turn
 COLOURS = {"sdr": "#0072B2", "tcp-bbr": "#D55E00", "tcp-cubic": "#E69F00", "udt": "#009E73",
@@ -17,7 +17,7 @@ COLOURS = {"sdr": "#0072B2", "tcp-bbr": "#D55E00", "tcp-cubic": "#E69F00", "udt"
            "scp": "#44AA99"}
 GREY = "#8A8A8A"
 SHAPES, DASHES = (7, 5, 9, 13, 11), ("solid", "'-'", "'.'", "'_-'", "'-..'")
-PANEL_W, PANEL_H, HEAD, FOOT, LEGEND_W = 430, 330, 44, 34, 200
+X_LABEL = "packets lost (logarithmic)"
 LATE_TEXT = "△ late: over 20 T* (at least 5 s)"
 
 
@@ -73,90 +73,6 @@ def burst_title(cells, burst):
     if not any(cell.loss for cell in cells):
         return "no loss"
     return "independent losses" if burst == 1 else f"bursts of {burst} on average"
-
-
-def quoted(text):
-    return "'" + text.replace("'", "''") + "'"
-
-
-class Page:
-    """A gnuplot script: a head line, a grid of panels, a legend."""
-
-    def __init__(self, title, note, rows, columns, names, style):
-        self.rows, self.columns, self.names, self.style = rows, columns, names, style
-        # The legend: as many rows as it needs at a width that fits the longest name.
-        self.width = max(860, columns * PANEL_W)
-        self.per_row = self.width // LEGEND_W
-        self.legend_rows = -(-len(names) // self.per_row)
-        self.foot = FOOT + 22 * self.legend_rows + 18 * len(note)
-        self.height = HEAD + rows * PANEL_H + self.foot
-        self.lines = [
-            f"set terminal svg size {self.width},{self.height} dynamic enhanced font "
-            "'Helvetica,Arial,sans-serif,13' background rgb 'white' linewidth 1",
-            "set encoding utf8", "set multiplot",
-            f"set label 1 {quoted(title)} at screen 0.5, screen {1 - 22 / self.height:.4f} center "
-            "font ',17' noenhanced",
-            "set xtics offset 0,0.4", "set border 3 lc rgb '#606060'", "set tics nomirror out textcolor rgb '#303030'",
-            "set grid ytics lc rgb '#E3E3E3' lw 1 dt solid", "unset key"]
-        for i, text in enumerate(note):
-            y = (18 * (len(note) - i) - 8) / self.height
-            self.lines.append(f"set label {2 + i} {quoted(text)} at screen 0.5, screen {y:.4f} center "
-                              "font ',11' textcolor rgb '#505050' noenhanced")
-        self.blocks = 0
-
-    def data(self, rows):
-        self.blocks += 1
-        name = f"$d{self.blocks}"
-        body = "\n".join(" ".join(f"{v:.6g}" for v in row) for row in rows)  # (): a gap in the line
-        self.lines.append(f"{name} << EOD\n{body}\nEOD")
-        return name
-
-    def panel(self, row, column, title, axis, plots):
-        wide = self.width / self.columns
-        left, right = column * wide + 80, (column + 1) * wide - 14
-        bottom = self.foot + (self.rows - 1 - row) * PANEL_H + 52
-        top = self.foot + (self.rows - row) * PANEL_H - 26
-        scale_x, scale_y = self.width, self.height
-        self.lines += [f"set lmargin at screen {left / scale_x:.4f}",
-                       f"set rmargin at screen {right / scale_x:.4f}",
-                       f"set bmargin at screen {bottom / scale_y:.4f}",
-                       f"set tmargin at screen {top / scale_y:.4f}",
-                       "set xlabel" + (" 'packets lost (logarithmic)' offset 0,0.5" if row == self.rows - 1 else ""),
-                       f"set title {quoted(title)} offset 0,-0.4 font ',13' noenhanced", *axis,
-                       "plot " + ", \\\n  ".join(plots)]
-        self.lines += [f"unset label {i}" for i in range(1, 8)]  # the page's: once
-
-    def legend(self):
-        """A panel of its own, in pixels, y downwards: a short line with its mark, and the name."""
-        height = 22 * self.legend_rows
-        top = self.foot - 12
-        self.lines += [
-            "unset border", "unset tics", "unset xlabel", "unset ylabel", "unset title", "unset label",
-            "unset grid", "unset logscale", "set lmargin at screen 0", "set rmargin at screen 1",
-            f"set bmargin at screen {(top - height) / self.height:.4f}",
-            f"set tmargin at screen {top / self.height:.4f}",
-            f"set xrange [0:{self.width}]", f"set yrange [{height}:0]"]
-        plots, used = [], min(self.per_row, len(self.names))
-        first = (self.width - used * LEGEND_W) / 2
-        for i, name in enumerate(self.names):
-            x, y = first + i % used * LEGEND_W, 11 + 22 * (i // used)
-            self.lines.append(f"set label {100 + i} {quoted(name)} at first {x + 46:.0f}, first {y} left "
-                              "font ',12' noenhanced")
-            style = self.style.of[name]
-            plots += [f"{self.data([(x, y), (x + 38, y)])} using 1:2 with lines "
-                      f"{style.split(' pt ', maxsplit=1)[0]} lw {style.split(' lw ')[1].split()[0]} notitle",
-                      f"{self.data([(x + 19, y)])} using 1:2 with points {style} notitle"]
-        self.lines.append("plot " + ", \\\n  ".join(plots))
-
-    def write(self, path):
-        self.legend()
-        script = "\n".join([*self.lines, "unset multiplot", ""])
-        done = subprocess.run(["gnuplot"], input=script, capture_output=True, text=True, timeout=60,
-                              check=False)
-        if done.returncode or not done.stdout.startswith("<?xml"):
-            raise Failed(f"gnuplot did not draw {path}: {done.stderr.strip()[-300:]}")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(done.stdout)
 
 
 # ---- what is drawn -------------------------------------------------------------------
@@ -237,7 +153,7 @@ def goodput_page(header, summary, cells, contenders, style):
                            if c in mine and n in names and f.steady_of_link])
         page.panel(0, column, burst_title(cells, burst),
                    x_axis(mine) + [f"set yrange [0:{1.02 * top:.3f}]", "set ytics autofreq",
-                                   "set ylabel 'share of the rate' offset 0.8,0"], plots)
+                                   "set ylabel 'share of the rate' offset 0.8,0"], plots, X_LABEL)
     return page
 
 
@@ -257,7 +173,7 @@ def bytes_page(header, summary, cells, contenders, style):
         plots += shares(page, summary, mine, names, lambda f: f.bytes_per_byte)
         page.panel(0, column, burst_title(cells, burst),
                    x_axis(mine) + [f"set yrange [1:{1 + 1.06 * (top - 1):.3f}]", "set ytics autofreq",
-                                   "set ylabel 'bytes per byte' offset 0.8,0"], plots)
+                                   "set ylabel 'bytes per byte' offset 0.8,0"], plots, X_LABEL)
     return page
 
 
@@ -317,7 +233,8 @@ def times_page(kind, header, summary, cells, contenders, style):
                        x_axis(mine) + ["set logscale y",
                                        f"set yrange [{0.85 * least:.3g}:{1.25 * late_y:.4g}]",
                                        "set ytics (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)",
-                                       "set ylabel 'time / T*' offset 0.3,0 noenhanced"], plots)
+                                       "set ylabel 'time / T*' offset 0.3,0 noenhanced"], plots,
+                       X_LABEL if row == len(bursts) - 1 else "")
     return page
 
 
