@@ -43,6 +43,15 @@ struct sdr_sim_link {
 SDR_API int sdr_sim_create(uint64_t seed, struct sdr_sim **out);
 /* Closes its contexts too. NULL is allowed. */
 SDR_API void sdr_sim_destroy(struct sdr_sim *sim);
+/*
+ * From now on packets have lengths but carry no payload: the buffers of sends and receives are
+ * neither read nor written, so any address that is not NULL will do, and memory grows only with
+ * what is in flight. Headers, trailers (they cover the header) and control datagrams are real, and
+ * every decision is taken by the same code: a seed gives the same completions, times and
+ * counters with payload and without, on every kind of device. A corrupted packet dies. Before the
+ * world's first context: 0, or -EBUSY.
+ */
+SDR_API int sdr_sim_payload_off(struct sdr_sim *sim);
 /* Adds a host; returns its number. */
 SDR_API int sdr_sim_host(struct sdr_sim *sim);
 /*
@@ -65,6 +74,35 @@ struct sdr_sim_link_info {
 /* What a link has done so far. 0, or -ENOENT where none was set. */
 SDR_API int sdr_sim_link_query(const struct sdr_sim *sim, int from, int to, uint32_t channel,
 			       struct sdr_sim_link_info *info);
+
+/*
+ * A packet to lose, named by what it carries: `attempt` 0 is the first time that a QP sends this
+ * packet of this message, 1 the second ... Each QP's sends are messages 0, 1, 2 ... in the order
+ * in which they were posted, as are a connection's writes; packets count from 0 in each message.
+ */
+struct sdr_sim_drop {
+	uint32_t message, packet, attempt;
+};
+
+/*
+ * Data packets to lose from one host to another, on all channels and paths, on top of the links'
+ * own losses; they take their time on the link and count as its lost_pkts. Copied, in any order.
+ * Of several QPs between the two each counts its own attempts. A second call replaces the list and
+ * counts attempts anew; n 0: none. 0, -EINVAL (no such host, NULL with an n), -ENOMEM (the old
+ * list stays).
+ */
+SDR_API int sdr_sim_drops_set(struct sdr_sim *sim, int from, int to,
+			      const struct sdr_sim_drop *drops, size_t n);
+struct sdr_sim_drops_info {
+	size_t size;
+	uint64_t entries;   /* of the list, each counted once */
+	uint64_t hit;	    /* of them, those that lost a packet */
+	uint64_t lost_pkts; /* so many: on two QPs an entry can hit twice */
+};
+
+/* What a list has done since it was set. 0, or -ENOENT: none is set. */
+SDR_API int sdr_sim_drops_query(const struct sdr_sim *sim, int from, int to,
+				struct sdr_sim_drops_info *info);
 
 #define SDR_SIM_MAX_PATHS 16u
 

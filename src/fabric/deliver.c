@@ -13,7 +13,7 @@
 /* A verified packet. */
 struct verified {
 	struct wire_data data;
-	const uint8_t *payload;
+	const uint8_t *payload; /* NULL: absent */
 	uint64_t at_ns;
 };
 
@@ -225,7 +225,7 @@ static int icrc_open(const struct deliver_flow *flow, _Atomic uint64_t *own, uin
 	uint16_t id = (uint16_t)(seen == IPID_NONE ? place : ipid_last(seen) + 1u);
 	bool believed;
 
-	if (wire_icrc_solve_near(&flow->icrc, pkt->bytes, pkt->len, &id))
+	if (wire_icrc_solve_near(&flow->icrc, pkt->bytes, pkt->len - pkt->absent, &id))
 		return -EBADMSG;
 	if (flow->icrc.v6 || ipid_is_segment(id))
 		return 0;
@@ -243,10 +243,12 @@ static void verify_sdr(struct pass *p, const struct deliver_qp *qp, const struct
 		p->malformed++;
 		return;
 	}
-	if (protect_open(&qp->key, pkt->bytes, pkt->len)) {
+	if (protect_open(&qp->key, pkt->bytes, pkt->len - pkt->absent)) {
 		p->protection++;
 		return;
 	}
+	if (pkt->absent)
+		v->payload = NULL;
 	v->at_ns = pkt->at_ns;
 	p->ce += pkt->ce;
 	p->n++;
@@ -269,6 +271,8 @@ static void verify_rocev2(struct pass *p, uint32_t place, const struct deliver_p
 		return;
 	}
 	v->data.message += p->first_message;
+	if (pkt->absent)
+		v->payload = NULL;
 	v->at_ns = pkt->at_ns;
 	p->ce += pkt->ce;
 	p->n++;
@@ -323,7 +327,7 @@ static void place(struct pass *p, struct rx_slot *slot, const struct verified *r
 		if (!(mask >> (first + i) % RX_WORD_PKTS & 1))
 			continue;
 		to = rx_place(slot, first + i);
-		if (to && v->data.length)
+		if (to && v->data.length && v->payload)
 			memcpy(to, v->payload, v->data.length);
 		p->bytes += v->data.length;
 		(void)rx_imm_add(slot, first + i, v->data.imm);

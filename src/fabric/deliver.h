@@ -50,9 +50,12 @@
 /* One received packet: BTH to trailer. Bytes must stay until the call returns. */
 struct deliver_pkt {
 	const uint8_t *bytes;
-	uint32_t len;
-	bool ce;	/* its IP header said ECN-CE */
-	uint64_t at_ns; /* when it arrived, by the owner's clock */
+	uint32_t len;	 /* on the wire */
+	uint32_t absent; /* so many of them, payload and pad, are not in bytes: the trailer follows
+			  * the header and covers only that, and nothing is placed. Data only; 0
+			  * but in a simulation */
+	bool ce;	 /* its IP header said ECN-CE */
+	uint64_t at_ns;	 /* when it arrived, by the owner's clock */
 };
 
 /* What one channel of a QP has seen. Written by any worker; see fabric_channel_facts. */

@@ -342,16 +342,16 @@ static bool dark(struct link *l, uint64_t depart_ns)
 	return a->outage.every_ns && within(&a->outage, &l->outage_at_ns, depart_ns);
 }
 
-static enum link_loss medium_loss(struct link *l, uint64_t index, uint64_t depart_ns)
+static enum link_loss medium_loss(struct link *l, uint64_t index, uint64_t depart_ns, bool listed)
 {
 	const struct link_attr *a = &l->attr;
-	bool listed, random = random_loss(l, depart_ns); /* steps whatever else happens */
+	bool random = random_loss(l, depart_ns); /* steps whatever else happens */
 
-	if (!l->scheduled)
+	if (!l->scheduled && !listed)
 		return random ? LINK_LOST_RANDOM : LINK_LOST_NOT;
 	while (l->drop_next < a->n_drop && a->drop[l->drop_next] < index)
 		l->drop_next++;
-	listed = l->drop_next < a->n_drop && a->drop[l->drop_next] == index;
+	listed |= l->drop_next < a->n_drop && a->drop[l->drop_next] == index;
 	if (dark(l, depart_ns))
 		return LINK_LOST_BLACKOUT;
 	if (listed)
@@ -422,7 +422,8 @@ static void deliver(struct link *l, uint64_t depart_ns, uint32_t bytes, struct l
 	}
 }
 
-int link_offer(struct link *l, uint64_t now_ns, uint32_t bytes, struct link_fate *fate)
+int link_offer_drop(struct link *l, uint64_t now_ns, uint32_t bytes, bool drop,
+		    struct link_fate *fate)
 {
 	uint64_t index = l->index++, depart_ns;
 	enum link_loss lost = LINK_LOST_NOT;
@@ -438,11 +439,16 @@ int link_offer(struct link *l, uint64_t now_ns, uint32_t bytes, struct link_fate
 	if (lost != LINK_LOST_NOT)
 		return lose(l, fate, lost);
 	depart_ns = add(l->busy_ns, l->busy_frac > 0);
-	lost = medium_loss(l, index, depart_ns);
+	lost = medium_loss(l, index, depart_ns, drop);
 	if (lost != LINK_LOST_NOT)
 		return lose(l, fate, lost);
 	deliver(l, depart_ns, bytes, fate);
 	return (int)fate->copies;
+}
+
+int link_offer(struct link *l, uint64_t now_ns, uint32_t bytes, struct link_fate *fate)
+{
+	return link_offer_drop(l, now_ns, bytes, false, fate);
 }
 
 void link_check(const struct link *l)

@@ -184,6 +184,9 @@ int link_init(struct link *l, const struct link_attr *attr, uint64_t seed);
 int link_attr_set(struct link *l, uint64_t now_ns, const struct link_attr *attr);
 /* Offers a packet of `bytes` (with all its headers) at now_ns. Returns fate->copies. */
 int link_offer(struct link *l, uint64_t now_ns, uint32_t bytes, struct link_fate *fate);
+/* The same; `drop`: this one is lost, as if it were on the drop list. */
+int link_offer_drop(struct link *l, uint64_t now_ns, uint32_t bytes, bool drop,
+		    struct link_fate *fate);
 /* Bytes not serialised yet at now_ns, rounded up. */
 uint64_t link_queued_bytes(const struct link *l, uint64_t now_ns);
 void link_check(const struct link *l);

@@ -52,6 +52,11 @@ void sdr_sim_destroy(struct sdr_sim *sim)
 	alloc_free(&sdr_alloc_system, sim);
 }
 
+int sdr_sim_payload_off(struct sdr_sim *sim)
+{
+	return sim_payload_off(sim->sim);
+}
+
 int sdr_sim_host(struct sdr_sim *sim)
 {
 	return sim_host_add(sim->sim);
@@ -126,6 +131,44 @@ int sdr_sim_link_query(const struct sdr_sim *sim, int from, int to, uint32_t cha
 	if (!err)
 		info_put(&c, sim_link_queued_bytes(sim->sim, from, to, channel), info);
 	return err;
+}
+
+int sdr_sim_drops_set(struct sdr_sim *sim, int from, int to, const struct sdr_sim_drop *drops,
+		      size_t n)
+{
+	struct sim_drop *list = NULL;
+	int err;
+
+	if (n && !drops)
+		return -EINVAL;
+	if (n) {
+		list = n > SIZE_MAX / sizeof(*list)
+			       ? NULL
+			       : alloc_zeroed(&sdr_alloc_system, n * sizeof(*list));
+		if (!list)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++)
+		list[i] = (struct sim_drop){drops[i].message, drops[i].packet, drops[i].attempt};
+	err = sim_drops_set(sim->sim, from, to, list, n);
+	alloc_free(&sdr_alloc_system, list);
+	return err;
+}
+
+int sdr_sim_drops_query(const struct sdr_sim *sim, int from, int to,
+			struct sdr_sim_drops_info *info)
+{
+	struct sdr_sim_drops_info out = {.size = info->size};
+	struct sim_drops_info drops;
+	int err = sim_drops_info(sim->sim, from, to, &drops);
+
+	if (err)
+		return err;
+	out.entries = drops.n;
+	out.hit = drops.hit;
+	out.lost_pkts = drops.drops;
+	memcpy(info, &out, u64_min(info->size, sizeof(out)));
+	return 0;
 }
 
 int sdr_sim_paths_set(struct sdr_sim *sim, int from, int to, uint32_t n,

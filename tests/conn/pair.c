@@ -14,6 +14,7 @@
 #include <string.h>
 
 const struct sdr_sim_device *pair_device;
+bool pair_payload_off;
 const struct sdr_sim_device pair_roce = {.size = sizeof(pair_roce), .like = "roce"};
 const struct sdr_sim_device pair_nic = {.size = sizeof(pair_nic), .like = "nic"};
 
@@ -106,6 +107,8 @@ void pair_open(struct pair *p, uint64_t seed, const struct sdr_sim_link *link,
 {
 	memset(p, 0, sizeof(*p));
 	assert_int_equal(sdr_sim_create(seed, &p->sim), 0);
+	if (pair_payload_off)
+		assert_int_equal(sdr_sim_payload_off(p->sim), 0);
 	for (int end = 0; end < 2; end++)
 		p->host[end] = sdr_sim_host(p->sim);
 	pair_link(p, link);

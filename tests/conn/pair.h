@@ -32,6 +32,8 @@ struct pair {
 
 /* What the hosts' devices are from now on; NULL: sockets. */
 extern const struct sdr_sim_device *pair_device;
+/* The worlds of the next pairs have no payload. */
+extern bool pair_payload_off;
 /*
  * RoCEv2 to the letter, received by software; and by RDMA NICs, which tell no PSN and nothing of
  * late packets. RDMA devices have a path MTU of 4096.

@@ -184,6 +184,54 @@ static void devices(void **state)
 	sdr_sim_destroy(sim);
 }
 
+static void payload_only_before_contexts(void **state)
+{
+	struct sdr_sim *sim = world();
+	struct sdr_ctx *ctx;
+
+	(void)state;
+	assert_int_equal(sdr_sim_payload_off(sim), 0);
+	assert_int_equal(sdr_sim_payload_off(sim), 0);
+	assert_int_equal(sdr_sim_ctx_create(sim, 0, NULL, &ctx), 0);
+	assert_int_equal(sdr_sim_payload_off(sim), -EBUSY);
+	sdr_ctx_destroy(ctx);
+	assert_int_equal(sdr_sim_payload_off(sim), -EBUSY);
+	sdr_sim_destroy(sim);
+}
+
+static void drops(void **state)
+{
+	static const struct sdr_sim_drop list[] = {{1, 2, 3}, {1, 2, 3}, {0, 2, 3}};
+	struct sdr_sim_drops_info info = {.size = sizeof(info)};
+	struct {
+		size_t size;
+		uint64_t entries;
+	} small = {.size = sizeof(small)};
+	struct sdr_sim *sim = world();
+
+	(void)state;
+	assert_int_equal(sdr_sim_drops_query(sim, 0, 1, &info), -ENOENT);
+	assert_int_equal(sdr_sim_drops_query(sim, 0, 2, &info), -ENOENT);
+	assert_int_equal(sdr_sim_drops_set(sim, 0, 2, list, 3), -EINVAL);
+	assert_int_equal(sdr_sim_drops_set(sim, -1, 0, list, 3), -EINVAL);
+	assert_int_equal(sdr_sim_drops_set(sim, 0, 1, NULL, 3), -EINVAL);
+	assert_int_equal(sdr_sim_drops_set(sim, 0, 1, NULL, 0), 0);
+	assert_int_equal(sdr_sim_drops_query(sim, 0, 1, &info), -ENOENT);
+	assert_int_equal(sdr_sim_drops_set(sim, 0, 1, list, 3), 0);
+	assert_int_equal(sdr_sim_drops_set(sim, 1, 1, list, 1), 0);
+	assert_int_equal(sdr_sim_drops_query(sim, 0, 1, &info), 0);
+	assert_int_equal(info.entries, 2);
+	assert_int_equal(info.hit, 0);
+	assert_int_equal(info.lost_pkts, 0);
+	assert_int_equal(
+		sdr_sim_drops_query(sim, 1, 1, (struct sdr_sim_drops_info *)(void *)&small), 0);
+	assert_int_equal(small.entries, 1);
+	assert_int_equal(sdr_sim_drops_set(sim, 0, 1, NULL, 0), 0);
+	assert_int_equal(sdr_sim_drops_query(sim, 0, 1, &info), -ENOENT);
+	assert_int_equal(sdr_sim_drops_query(sim, 1, 1, &info), 0);
+	sdr_sim_destroy(sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +240,8 @@ int main(void)
 		cmocka_unit_test(paths_that_are_refused),
 		cmocka_unit_test(nats),
 		cmocka_unit_test(devices),
+		cmocka_unit_test(payload_only_before_contexts),
+		cmocka_unit_test(drops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

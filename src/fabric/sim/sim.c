@@ -26,6 +26,14 @@ int sim_create(uint64_t seed, const struct sdr_alloc *alloc, struct sim **out)
 	return 0;
 }
 
+int sim_payload_off(struct sim *sim)
+{
+	if (sim->nfabrics)
+		return -EBUSY;
+	sim->payload_off = true;
+	return 0;
+}
+
 static void link_free(struct sim *sim, struct sim_link *l)
 {
 	alloc_free(sim->alloc, l->drop);
@@ -39,6 +47,7 @@ void sim_destroy(struct sim *sim)
 		return;
 	for (uint32_t i = 0; i < sim->nfabrics; i++)
 		SDR_ASSERT(!sim->fabric[i]);
+	sim_drops_fini(sim);
 	heap_fini(&sim->heap); /* it looks at its nodes: before links and packets go */
 	for (uint32_t i = 0; i < SIM_LINK_BUCKETS; i++) {
 		while (sim->link[i]) {
@@ -448,6 +457,7 @@ static void arrive(struct sim *sim, struct sim_fabric *f, struct sim_packet **p,
 	for (unsigned int i = 0; i < n; i++)
 		pkt[i] = (struct deliver_pkt){.bytes = p[i]->bytes,
 					      .len = p[i]->len,
+					      .absent = p[i]->absent,
 					      .ce = p[i]->ce,
 					      .at_ns = p[i]->deliver_ns};
 	for (unsigned int i = 0; i < n; i += used) {
@@ -612,6 +622,7 @@ void sim_inject(struct sim *sim, struct fabric *to, const void *bytes, size_t le
 {
 	struct sim_packet *p;
 
+	SDR_ASSERT(!sim->payload_off);
 	if (channel >= FABRIC_MAX_CHANNELS || len > SIM_MAX_PAYLOAD)
 		return;
 	p = sim_packet_new(&sim->pool, (uint32_t)len);

@@ -14,7 +14,8 @@
  *
  * Files: sim.c (world, links, events), sim_paths.c (several paths between two hosts),
  * sim_addr.c (addresses, NAT), sim_fabric.c (the contract's table), sim_tx.c (post and control
- * datagrams), sim_rdma.c (rocev2, and a NIC's receiver), sim_pool.c (memory of packets in flight).
+ * datagrams), sim_drops.c (packets to lose, by name), sim_rdma.c (rocev2, and a NIC's receiver),
+ * sim_pool.c (memory of packets in flight).
  */
 #ifndef SDR_FABRIC_SIM_SIM_H
 #define SDR_FABRIC_SIM_SIM_H
@@ -43,6 +44,14 @@ struct sim;
 int sim_create(uint64_t seed, const struct sdr_alloc *alloc, struct sim **out);
 /* After its fabrics were closed. Packets in flight vanish. */
 void sim_destroy(struct sim *sim);
+
+/*
+ * From now on data packets have lengths but carry no payload, and the memory that they name is
+ * neither read nor written. Trailers are real, and cover the header; a flipped bit that would have
+ * hit the payload hits the trailer. All else happens as with payload, to the packet and the
+ * nanosecond. -EBUSY: a fabric was opened already.
+ */
+int sim_payload_off(struct sim *sim);
 
 /* Its number, 0 and up; -ENOSPC or -ENOMEM. */
 int sim_host_add(struct sim *sim);
@@ -78,6 +87,26 @@ int sim_path_counters(const struct sim *sim, int from, int to, uint32_t path,
 uint64_t sim_path_queued_bytes(const struct sim *sim, int from, int to, uint32_t path);
 /* The path that a channel's packets take now; -ENOENT: no address, or its pair has no paths. */
 int sim_path_of(const struct fabric_qp *qp, uint32_t channel);
+
+/* A packet to lose: as the (attempt + 1)th time that a QP sends this packet of this message. */
+struct sim_drop {
+	uint32_t message, packet, attempt;
+};
+
+struct sim_drops_info {
+	size_t n;	/* different entries of the list */
+	size_t hit;	/* of them, those that hit at least once */
+	uint64_t drops; /* packets that were lost so: each QP is counted by itself */
+};
+
+/*
+ * Packets to lose from one host to another, on whatever link or path they take, where they would
+ * not be lost otherwise. Copied. A second call replaces the list, and counts attempts anew; n 0:
+ * none. 0, -EINVAL (no such host), -ENOMEM: nothing has changed.
+ */
+int sim_drops_set(struct sim *sim, int from, int to, const struct sim_drop *drops, size_t n);
+/* -ENOENT: no list there. */
+int sim_drops_info(const struct sim *sim, int from, int to, struct sim_drops_info *out);
 
 /*
  * Puts a NAT in front of a host, a new one where there is one (times as in link/nat.h). What it
@@ -189,7 +218,8 @@ typedef struct sim_verdict sim_filter_fn(void *arg, const struct sim_packet_info
 /* Asked for each packet that is sent; NULL: none. It may call nothing of this world. */
 void sim_filter_set(struct sim *sim, sim_filter_fn *fn, void *arg);
 
-/* These bytes, from BTH to trailer, arrive at a fabric now, on a channel. */
+/* These bytes, from BTH to trailer, arrive at a fabric now, on a channel. Not where the payload is
+ * off: data would be placed. */
 void sim_inject(struct sim *sim, struct fabric *to, const void *bytes, size_t len,
 		uint32_t channel);
 

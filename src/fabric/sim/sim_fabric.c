@@ -117,6 +117,8 @@ static void sim_qp_destroy(struct fabric_qp *fqp)
 	forget_ctrl(f, qp->rx.qpn);
 	forget_pend(f, qp);
 	sim_runs_forget(f, qp);
+	if (qp->drop_seen)
+		sim_drops_forget(f->sim, qp);
 	if (qp->rdma)
 		sim_rdma_destroy(qp);
 	alloc_free(f->sim->alloc, qp->tx_runs);

@@ -55,7 +55,8 @@ struct sim_packet {
 	enum sim_packet_kind kind;
 	uint32_t pool_class;
 	bool ce;
-	uint32_t len;
+	uint32_t len;	 /* on the wire */
+	uint32_t absent; /* as in deliver_pkt: bytes has len - absent */
 	uint8_t bytes[]; /* BTH to trailer */
 };
 
@@ -92,7 +93,8 @@ struct sim_channel {
 	uint32_t psn;
 	uint64_t sent_pkts;
 	struct sim_addr addr[SIM_ADDRS]; /* [0]: current; the others: not proved */
-	struct sim_link *link;		 /* cached while link_epoch is the world's */
+	struct sim_link *link;		 /* cached while link_epoch is the world's; as are drops */
+	struct sim_drops *drops;
 	uint64_t link_epoch;
 	uint16_t link_port; /* source port that it was chosen for */
 	uint16_t port;	    /* of the socket that it sends from */
@@ -150,6 +152,7 @@ struct sim_qp {
 	uint16_t *tx_runs; /* zero_copy_ns: by message modulo SIM_TX_KEYS; from the connect on */
 	uint64_t asked_ns; /* tx_busy(): who asks again and again in one instant waits there */
 	uint32_t asked_message, asked;
+	struct sim_drop_seen *drop_seen; /* the one used last */
 	struct sim_channel chan[FABRIC_MAX_CHANNELS];
 };
 
@@ -193,6 +196,29 @@ struct sim_host {
 	struct link_nat *nat; /* NULL: none */
 };
 
+/* How often one QP has sent what a list names. */
+struct sim_drop_seen {
+	struct sim_drop_seen *next; /* of the list */
+	struct sim_drops *of;
+	struct sim_qp *qp;
+	uint32_t sent[]; /* by entry; the first of a packet's counts */
+};
+
+struct sim_drop_entry {
+	struct sim_drop drop;
+	bool hit;
+};
+
+/* Packets to lose between two hosts. Entries ascend by (message, packet, attempt). */
+struct sim_drops {
+	struct sim_drops *next; /* of the world */
+	uint32_t from, to;
+	struct sim_drop_seen *seen;
+	uint64_t lost_pkts;
+	size_t n;
+	struct sim_drop_entry entry[];
+};
+
 struct sim_slab {
 	struct sim_slab *next;
 };
@@ -212,7 +238,9 @@ struct sim {
 	struct heap heap;
 	struct sim_pool pool;
 	uint64_t in_flight;
-	uint64_t link_epoch; /* changes with the set of links */
+	uint64_t link_epoch; /* changes with the set of links, and of lists of drops */
+	struct sim_drops *drops;
+	bool payload_off;
 	struct sim_link *link[SIM_LINK_BUCKETS];
 	struct sim_qpn *qpn[SIM_QPN_BUCKETS];
 	struct deliver_flow flow; /* rocev2: what every ICRC covers */
@@ -260,7 +288,7 @@ static inline struct sim_packet *sim_fifo_take(struct sim_fifo *q)
 	return p;
 }
 
-/* sim_pool.c: a packet with room for len bytes, its len set, or NULL. */
+/* sim_pool.c: a packet with room for len bytes, its len set and none absent, or NULL. */
 void sim_pool_init(struct sim_pool *pool, const struct sdr_alloc *alloc);
 void sim_pool_fini(struct sim_pool *pool);
 struct sim_packet *sim_packet_new(struct sim_pool *pool, uint32_t len);
@@ -311,6 +339,14 @@ void sim_runs_forget(struct sim_fabric *f, const struct sim_qp *qp);
 bool sim_tx_busy(struct fabric_qp *qp, uint32_t message);
 /* "Port unreachable" from the host that p came to, back to its sender. */
 void sim_refuse(struct sim *sim, const struct sim_packet *p);
+
+/* sim_drops.c */
+struct sim_drops *sim_drops_find(const struct sim *sim, uint32_t from, uint32_t to);
+/* This QP sends the packet once more: is it to be lost? */
+bool sim_drops_take(struct sim_drops *drops, struct sim_qp *qp, uint32_t message, uint32_t packet);
+/* The QP goes. */
+void sim_drops_forget(struct sim *sim, const struct sim_qp *qp);
+void sim_drops_fini(struct sim *sim);
 
 /* sim_rdma.c */
 int sim_device_check(const struct sim_device *d);

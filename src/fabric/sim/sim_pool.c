@@ -73,6 +73,7 @@ struct sim_packet *sim_packet_new(struct sim_pool *pool, uint32_t len)
 	p = pool->free[class];
 	pool->free[class] = p->next;
 	p->len = len;
+	p->absent = 0;
 	return p;
 }
 

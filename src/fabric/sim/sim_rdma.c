@@ -242,7 +242,8 @@ void sim_rdma_arrive(struct sim_fabric *f, struct sim_qp *qp, uint32_t which,
 	uint8_t *to;
 
 	/* Software does not hear of what goes no further than here. */
-	if (!qp->connected || wire_icrc_check(&f->sim->flow.icrc, 0, pkt->bytes, pkt->len) ||
+	if (!qp->connected ||
+	    wire_icrc_check(&f->sim->flow.icrc, 0, pkt->bytes, pkt->len - pkt->absent) ||
 	    wire_data_get(pkt->bytes, pkt->len, WIRE_ROCEV2,
 			  fabric_imm_split(qp->rx.rocev2.messages), &data, &payload) ||
 	    data.length > qp->rx.rocev2.payload_bytes || !reach(qp, &data, &to) ||
@@ -251,7 +252,7 @@ void sim_rdma_arrive(struct sim_fabric *f, struct sim_qp *qp, uint32_t which,
 	done = completion_new(f);
 	if (!done)
 		return; /* no memory: as if it had been lost */
-	if (to)
+	if (to && !pkt->absent)
 		memcpy(to, payload, data.length);
 	*done = (struct sim_completion){.qp = qp,
 					.which = which,

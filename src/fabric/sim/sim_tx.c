@@ -27,6 +27,7 @@ static struct sim_link *channel_link(struct sim *sim, struct sim_channel *c,
 {
 	if (!c->link || c->link_epoch != sim->link_epoch || c->link_port != head->src_port) {
 		c->link = sim_link_use(sim, head, SIM_PROTO_UDP);
+		c->drops = sim_drops_find(sim, head->from_host, head->to_host);
 		c->link_epoch = sim->link_epoch;
 		c->link_port = head->src_port;
 	}
@@ -54,8 +55,9 @@ static bool queue_full(struct sim_fabric *f, const struct sim_link *l)
 	return true;
 }
 
+/* `drop`: the link is to lose it. */
 static void plan_packet(struct sim *sim, struct sim_link *l, const struct sim_packet_info *info,
-			uint32_t bytes, struct plan *plan)
+			uint32_t bytes, bool drop, struct plan *plan)
 {
 	struct sim_verdict v = {SIM_PASS, 0};
 	struct link_fate fate;
@@ -63,7 +65,7 @@ static void plan_packet(struct sim *sim, struct sim_link *l, const struct sim_pa
 	*plan = (struct plan){0};
 	if (sim->filter)
 		v = sim->filter(sim->filter_arg, info);
-	if (v.action == SIM_DROP || !link_offer(&l->link, sim->now_ns, bytes, &fate))
+	if (v.action == SIM_DROP || !link_offer_drop(&l->link, sim->now_ns, bytes, drop, &fate))
 		return;
 	plan->copies = fate.copies;
 	for (unsigned int i = 0; i < fate.copies; i++)
@@ -101,24 +103,34 @@ static struct sim_packet *packet_new(struct sim_fabric *f, const struct sim_head
 	return p;
 }
 
+/*
+ * A hit on the IP or UDP header is mapped into the packet, which dies of it as well, and one on
+ * bytes that are not there into the trailer, which would have told.
+ */
+static void flip(struct sim_packet *p, uint64_t bit)
+{
+	uint64_t at = bit % ((uint64_t)p->len * 8) / 8;
+
+	if (at >= WIRE_DATA_HDR_BYTES && p->absent)
+		at = at < WIRE_DATA_HDR_BYTES + p->absent ? WIRE_DATA_HDR_BYTES : at - p->absent;
+	p->bytes[at] ^= (uint8_t)(1u << bit % 8);
+}
+
 /* Sends an encoded packet to its fate. */
 static void fly(struct sim *sim, struct sim_link *l, struct sim_packet *p, const struct plan *plan)
 {
 	p->ce = plan->ce;
 	for (unsigned int i = 1; i < plan->copies; i++) {
-		struct sim_packet *copy = sim_packet_new(&sim->pool, p->len);
+		uint32_t there = p->len - p->absent;
+		struct sim_packet *copy = sim_packet_new(&sim->pool, there);
 
 		if (!copy)
 			break;
-		memcpy(copy, p, sizeof(*p) + p->len); /* of the same size, so of its class */
+		memcpy(copy, p, sizeof(*p) + there); /* of the same size, so of its class */
 		sim_launch(sim, l, copy, plan->at_ns[i]);
 	}
-	/* A hit on the IP or UDP header is mapped into the packet, which dies of it as well. */
-	if (plan->corrupt) {
-		uint64_t bit = plan->corrupt_bit % ((uint64_t)p->len * 8);
-
-		p->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-	}
+	if (plan->corrupt)
+		flip(p, plan->corrupt_bit);
 	sim_launch(sim, l, p, plan->at_ns[0]);
 }
 
@@ -185,11 +197,34 @@ static void template_fill(const struct sim_qp *qp, const struct fabric_write *w,
 	tmpl->va_base = w->key.va;
 }
 
+static struct sim_packet *data_packet(struct sim_fabric *f, const struct sim_head *head,
+				      const struct sim_qp *qp,
+				      const struct wire_data_template *tmpl,
+				      const struct sim_packet_info *info, const uint8_t *payload)
+{
+	uint32_t len = info->len;
+	size_t bytes = wire_data_packet_bytes(len);
+	uint32_t absent = f->sim->payload_off ? len + wire_pad_bytes(len) : 0;
+	struct sim_packet *p = packet_new(f, head, bytes - absent);
+
+	if (!p)
+		return NULL;
+	wire_data_put(p->bytes, tmpl, info->psn, info->offset, len);
+	if (len && !absent)
+		memcpy(p->bytes + WIRE_DATA_HDR_BYTES, payload, len);
+	encode(p, qp, WIRE_DATA_HDR_BYTES, absent ? 0 : len);
+	p->len = (uint32_t)bytes;
+	p->absent = absent;
+	return p;
+}
+
 /* Its PSNs are its own already: it may have waited. */
 static void send_run(struct sim_fabric *f, struct sim_link *l, const struct sim_head *head,
 		     const struct fabric_write *w)
 {
-	const struct sim_qp *qp = sim_qp_of(w->qp);
+	struct sim_qp *qp = sim_qp_of(w->qp);
+	struct sim_drops *drops = qp->chan[w->channel].drops;
+	uint32_t first = w->payload_bytes ? (uint32_t)(w->offset / w->payload_bytes) : 0;
 	struct wire_data_template tmpl;
 	struct sim_packet_info info;
 
@@ -199,21 +234,21 @@ static void send_run(struct sim_fabric *f, struct sim_link *l, const struct sim_
 	for (uint32_t i = 0; i < w->count; i++) {
 		uint32_t len = i + 1 < w->count ? w->payload_bytes : w->last_bytes;
 		uint64_t at = (uint64_t)i * w->payload_bytes;
-		size_t bytes = wire_data_packet_bytes(len);
+		uint32_t bytes = (uint32_t)wire_data_packet_bytes(len) + SIM_IP_OVERHEAD_BYTES;
+		bool drop = drops && sim_drops_take(drops, qp, w->message, first + i);
 		struct sim_packet *p;
 		struct plan plan;
 
 		info.psn = (w->first_psn + i) & WIRE_PSN_MASK;
 		info.offset = w->offset + at;
 		info.len = len;
-		plan_packet(f->sim, l, &info, (uint32_t)bytes + SIM_IP_OVERHEAD_BYTES, &plan);
-		if (!plan.copies || !(p = packet_new(f, head, bytes)))
+		plan_packet(f->sim, l, &info, bytes, drop, &plan);
+		if (!plan.copies)
 			continue;
-		wire_data_put(p->bytes, &tmpl, info.psn, info.offset, len);
-		if (len)
-			memcpy(p->bytes + WIRE_DATA_HDR_BYTES, (const uint8_t *)w->addr + at, len);
-		encode(p, qp, WIRE_DATA_HDR_BYTES, len);
-		fly(f->sim, l, p, &plan);
+		p = data_packet(f, head, qp, &tmpl, &info,
+				len ? (const uint8_t *)w->addr + at : NULL);
+		if (p)
+			fly(f->sim, l, p, &plan);
 	}
 }
 
@@ -242,7 +277,7 @@ static uint16_t *runs_of(const struct sim_qp *qp, uint32_t message)
 static bool run_keep(struct sim_fabric *f, const struct fabric_write *w)
 {
 	struct sim_run run = {.w = *w, .reads = w->mr != NULL && run_bytes(w) > 0};
-	size_t copied = run.reads ? 0 : run_bytes(w);
+	size_t copied = run.reads || f->sim->payload_off ? 0 : run_bytes(w);
 	struct sim_packet *p = NULL;
 
 	if (f->runs.n < SIM_SEND_RUNS)
@@ -412,7 +447,7 @@ int sim_ctrl(struct fabric_qp *fqp, uint32_t channel, uint32_t path, const void 
 	info.is_ctrl = true;
 	info.ctrl_body = data;
 	info.len = (uint32_t)len;
-	plan_packet(f->sim, l, &info, (uint32_t)bytes + SIM_IP_OVERHEAD_BYTES, &plan);
+	plan_packet(f->sim, l, &info, (uint32_t)bytes + SIM_IP_OVERHEAD_BYTES, false, &plan);
 	c->psn = (info.psn + 1) & WIRE_PSN_MASK;
 	c->sent_pkts++;
 	deliver_count(&f->worker, SDR_CTR_tx_ctrl, 1);
