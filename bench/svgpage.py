@@ -57,7 +57,7 @@ class Page:
                        f"set rmargin at screen {right / scale_x:.4f}",
                        f"set bmargin at screen {bottom / scale_y:.4f}",
                        f"set tmargin at screen {top / scale_y:.4f}",
-                       f"set xlabel {quoted(xlabel)} offset 0,0.5 noenhanced",
+                       f"set xlabel {quoted(xlabel)} offset 0,1.1 noenhanced",
                        f"set title {quoted(title)} offset 0,-0.4 font ',13' noenhanced", *axis,
                        "plot " + ", \\\n  ".join(plots)]
         self.lines += [f"unset label {i}" for i in range(1, 8)]  # the page's: once
