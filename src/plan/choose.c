@@ -15,6 +15,7 @@
 #define SAMPLES_MIN 200.0
 #define HEAVY_LOSSES 5e4 /* of one sample; then ... */
 #define SAMPLES_LEAST 50.0
+#define SAMPLES_TAIL 2000.0 /* or a quantile of 99.9 % is the largest of them */
 #define SAMPLES_MOST 10000.0
 #define WASTE_PRICE 0.02
 
@@ -39,10 +40,10 @@ static double score(const struct plan_choice *c)
  * So many that all samples draw about the budget of losses. A code looks at each lost unit,
  * selective repeat at runs of them.
  */
-static uint32_t samples_for(const struct units *u, const struct plan_params *p)
+static uint32_t samples_for(const struct units *u, const struct plan_params *p, enum plan_goal goal)
 {
 	double units = (double)u->n, waits = fmax(p->rto_rtts, 1) * (double)u->rtt_slots + 1,
-	       losses;
+	       losses, least = SAMPLES_MIN;
 	bool coded = units_coded(p->scheme);
 
 	if (!coded)
@@ -50,9 +51,11 @@ static uint32_t samples_for(const struct units *u, const struct plan_params *p)
 	losses = units * u->burst.loss;
 	if (!coded && !u->burst.independent)
 		losses *= u->burst.to_ok;
-	return (uint32_t)fmin(fmax(LOSSES_BUDGET / (losses + 100),
-				   losses > HEAVY_LOSSES ? SAMPLES_LEAST : SAMPLES_MIN),
-			      SAMPLES_MOST);
+	if (goal == PLAN_FOR_P999)
+		least = SAMPLES_TAIL;
+	else if (losses > HEAVY_LOSSES)
+		least = SAMPLES_LEAST;
+	return (uint32_t)fmin(fmax(LOSSES_BUDGET / (losses + 100), least), SAMPLES_MOST);
 }
 
 static void shift(struct plan_result *r, double by_s)
@@ -72,7 +75,7 @@ static void stretch(const struct units *u, const struct plan_params *p, struct p
 		shift(r, units * u->burst.loss / (1 - u->burst.loss) * u->t_s);
 }
 
-static int estimate(const struct plan_link *link, const struct plan_job *job,
+static int estimate(const struct plan_link *link, const struct plan_job *job, enum plan_goal goal,
 		    const struct plan_options *options, const struct sdr_alloc *alloc,
 		    struct plan_choice *c)
 {
@@ -85,7 +88,7 @@ static int estimate(const struct plan_link *link, const struct plan_job *job,
 	if (c->params.scheme == PLAN_HYBRID)
 		with.reading = PLAN_SERIALISED;
 	if (with.samples == 0)
-		with.samples = samples_for(&u, &c->params);
+		with.samples = samples_for(&u, &c->params, goal);
 	err = plan_estimate(link, job, &c->params, &with, alloc, &c->result);
 	if (err)
 		return err;
@@ -109,7 +112,7 @@ int plan_cost(const struct plan_link *link, const struct plan_job *job, enum pla
 
 	if (plan_check(link, job, &c->params, &fault) < 0)
 		return -EINVAL;
-	err = estimate(link, job, options, alloc, c);
+	err = estimate(link, job, goal, options, alloc, c);
 	c->goal_s = goal_of(&c->result, goal);
 	return err;
 }
@@ -143,14 +146,15 @@ static int best_code(const struct plan_link *link, const struct plan_job *job, e
 		here.params.k = code[i].k;
 		here.params.m = code[i].m;
 		here.params.depth = depth_for(&u, code[i].k);
-		err = estimate(link, job, options, alloc, &here);
+		err = estimate(link, job, PLAN_FOR_MEAN, options, alloc, &here);
 		if (err)
 			return err;
 		here.goal_s = goal_of(&here.result, goal);
 		if (score(&here) < score(best))
 			*best = here;
 	}
-	return 0;
+	/* Few samples tell the codes apart; the tail of the best takes more. */
+	return estimate(link, job, goal, options, alloc, best);
 }
 
 static void insert(struct plan_choice *out, uint32_t count, const struct plan_choice *c)
@@ -176,7 +180,7 @@ int plan_choose(const struct plan_link *link, const struct plan_job *job, enum p
 		if (units_coded(c.params.scheme))
 			err = best_code(link, job, goal, options, alloc, &c);
 		else
-			err = estimate(link, job, options, alloc, &c);
+			err = estimate(link, job, goal, options, alloc, &c);
 		if (err)
 			return err;
 		c.goal_s = goal_of(&c.result, goal);

@@ -36,9 +36,9 @@ struct plan_facts {
  * Fills out[PLAN_CHOICES], best first: the goal's time, a byte sent beyond the message
  * counted as 2 % of its share, so that of equals the thriftier wins. options->reading is
  * not used. With samples 0 each simulation draws about a million losses, in at least 200
- * samples, or 50 where one has tens of thousands; result.samples says how many (p99.9 of 200
- * is the largest). Independent losses: SR and EC in closed form, with the first sends
- * stretched by the resends that share the link (0.5 % of simulation).
+ * samples, or 50 where one has tens of thousands, or 2000 for PLAN_FOR_P999; result.samples
+ * says how many (p99.9 of 200 is the largest). Independent losses: SR and EC in closed form,
+ * with the first sends stretched by the resends that share the link (0.5 % of simulation).
  * 0, -EINVAL, -ENOMEM.
  */
 int plan_choose(const struct plan_link *link, const struct plan_job *job, enum plan_goal goal,

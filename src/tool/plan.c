@@ -20,8 +20,8 @@
 #include <string.h>
 
 struct plan_opts {
-	uint64_t rtt_ns, km, bw_bps, packet_bytes, chunk_bytes, json;
-	const char *loss, *burst, *sizes, *goal, *policy, *scheme;
+	uint64_t rtt_ns, km, bw_bps, packet_bytes, chunk_bytes, code_rate_bps, json;
+	const char *loss, *burst, *sizes, *goal, *policy, *scheme, *plot;
 };
 
 #define FIELD(field) offsetof(struct plan_opts, field)
@@ -43,6 +43,10 @@ static const struct opt plan_opts_table[] = {
 	 "what is resent or coded as one, a power of two of packets (a packet)"},
 	{"policy", 0, OPT_TEXT, FIELD(policy), 0, 0, "NAME",
 	 "model, or table: what the rules of thumb would take (model)"},
+	{"code-rate", 0, OPT_RATE, FIELD(code_rate_bps), 8000000, UINT64_C(80000000000000), "RATE",
+	 "of (32,8) a core encodes, as bench/code/code_rate prints it (5.85GB/s)"},
+	{"plot", 0, OPT_TEXT, FIELD(plot), 0, 0, "FILE",
+	 "draw completion over the sizes, or over loss for one size, as SVG"},
 	{"json", 0, OPT_FLAG, FIELD(json), 0, 0, NULL, "print a JSON list, best first"},
 	{0},
 };
@@ -178,12 +182,6 @@ static int parse_sizes(const char *text, struct size_list *list)
 	}
 }
 
-struct plan_request {
-	struct plan_answer answer; /* link, job and goal are filled; one size at a time */
-	struct size_list sizes;
-	int only; /* a scheme, or -1 */
-};
-
 #define NUMBER 40
 /* Counts and sizes in full, shares with four digits; returns buf. */
 static char *number(char buf[NUMBER], double v)
@@ -246,6 +244,7 @@ static int read_request(const struct plan_opts *o, struct plan_request *q)
 	a->link.bw_bps = (double)o->bw_bps;
 	a->job.packet_bytes = (uint32_t)o->packet_bytes;
 	a->job.chunk_bytes = (uint32_t)(o->chunk_bytes ? o->chunk_bytes : o->packet_bytes);
+	a->code_rate = (double)o->code_rate_bps / 8;
 	q->only = -1;
 	if (parse_loss(o->loss, &a->link.loss) || parse_burst(o->burst, &a->link.burst_pkts) ||
 	    parse_goal(o->goal, &a->goal) || parse_sizes(o->sizes, &q->sizes))
@@ -281,7 +280,7 @@ static int ask_table(struct plan_answer *a, const struct plan_options *options)
 	return err;
 }
 
-static int ask(struct plan_request *q, uint64_t bytes)
+int plan_ask(struct plan_request *q, uint64_t bytes)
 {
 	struct plan_answer *a = &q->answer;
 	struct plan_options options = {.seed = 1};
@@ -304,29 +303,49 @@ static int ask(struct plan_request *q, uint64_t bytes)
 	return err ? -1 : 0;
 }
 
-static int answer(struct plan_request *q, int as_json)
+static int answer_json(struct plan_request *q)
 {
 	struct json j;
 
 	json_init(&j, stdout);
-	if (as_json)
-		json_array_begin(&j, NULL);
+	json_array_begin(&j, NULL);
 	for (size_t i = 0; i < q->sizes.n && !cli_stop; i++) {
-		if (ask(q, q->sizes.bytes[i]))
-			return CLI_FAILED;
-		if (as_json) {
-			plan_print_json(&j, &q->answer);
-			continue;
-		}
+		if (plan_ask(q, q->sizes.bytes[i]))
+			return -1;
+		plan_print_json(&j, &q->answer);
+	}
+	json_array_end(&j);
+	json_finish(&j);
+	return 0;
+}
+
+/* Several sizes by the rules of thumb: where they and the model part is what matters. */
+static int answer_rules(struct plan_request *q)
+{
+	size_t differ = 0;
+
+	plan_print_rules_head(&q->answer);
+	for (size_t i = 0; i < q->sizes.n && !cli_stop; i++) {
+		if (plan_ask(q, q->sizes.bytes[i]))
+			return -1;
+		differ += plan_print_rules_line(&q->answer);
+	}
+	plan_print_rules_foot(differ, q->sizes.n);
+	return 0;
+}
+
+static int answer_text(struct plan_request *q)
+{
+	if (q->answer.policy && q->sizes.n > 1)
+		return answer_rules(q);
+	for (size_t i = 0; i < q->sizes.n && !cli_stop; i++) {
+		if (plan_ask(q, q->sizes.bytes[i]))
+			return -1;
 		if (i > 0)
 			out("%s", "");
 		plan_print(&q->answer);
 	}
-	if (as_json) {
-		json_array_end(&j);
-		json_finish(&j);
-	}
-	return cli_stop ? CLI_FAILED : CLI_OK;
+	return 0;
 }
 
 static int run_plan(int argc, char **argv)
@@ -344,5 +363,9 @@ static int run_plan(int argc, char **argv)
 		return code;
 	if (read_request(&o, &q))
 		return CLI_USAGE;
-	return answer(&q, o.json != 0);
+	if (o.json ? answer_json(&q) : answer_text(&q))
+		return CLI_FAILED;
+	if (o.plot && !cli_stop && plan_plot(&q, o.plot))
+		return CLI_FAILED;
+	return cli_stop ? CLI_FAILED : CLI_OK;
 }

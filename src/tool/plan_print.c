@@ -44,20 +44,45 @@ bool plan_in_engine(enum plan_scheme scheme)
 	return false;
 }
 
+#define RUNS_FOR_P999 2000u
+#define CONFIDENCE 1.96 /* standard errors to 95 % */
+
+bool plan_has_p999(const struct plan_result *r)
+{
+	return r->samples == 0 || r->samples >= RUNS_FOR_P999;
+}
+
+const char *plan_goal_name(enum plan_goal goal)
+{
+	return goal_names[goal];
+}
+
+static struct plan_cpu cpu_of(const struct plan_answer *a, const struct plan_choice *c)
+{
+	struct plan_cpu cpu;
+
+	plan_cpu(&a->link, &a->job, &c->params, c->result.unit_loss, a->code_rate, &cpu);
+	return cpu;
+}
+
 static char *seconds(char buf[UNITS_TEXT], double s)
 {
 	return units_time_text(buf, (uint64_t)llround(s * 1e9));
 }
 
-static void print_row(const struct plan_choice *c)
+static void print_row(const struct plan_answer *a, const struct plan_choice *c)
 {
 	const struct plan_result *r = &c->result;
+	struct plan_cpu cpu = cpu_of(a, c);
 	char name[PLAN_NAME], mean[UNITS_TEXT], p99[UNITS_TEXT], p999[UNITS_TEXT],
-		memory[UNITS_TEXT];
+		memory[UNITS_TEXT], cores[16] = "-";
 
-	out("%-24s %9s %9s %9s %8.2f %9.2f %% %10s%s", plan_name(name, &c->params),
-	    seconds(mean, r->mean_s), seconds(p99, r->p99_s), seconds(p999, r->p999_s),
-	    c->goal_s / r->lossless_s, r->overhead * 100, units_size_text(memory, c->memory_bytes),
+	if (cpu.cores > 0)
+		snprintf(cores, sizeof cores, "%.2g", cpu.cores);
+	out("%-24s %9s %9s %9s %8.2f %9.2f %% %10s %6s%s", plan_name(name, &c->params),
+	    seconds(mean, r->mean_s), seconds(p99, r->p99_s),
+	    plan_has_p999(r) ? seconds(p999, r->p999_s) : "-", c->goal_s / r->lossless_s,
+	    r->overhead * 100, units_size_text(memory, c->memory_bytes), cores,
 	    plan_in_engine(c->params.scheme) ? "" : "  (planned)");
 }
 
@@ -136,6 +161,19 @@ static void say_winner(const struct plan_answer *a)
 		    a->facts.burst_units, best->params.depth);
 }
 
+/* Codes that need more than a core are worth a word. */
+static void say_cores(const struct plan_answer *a)
+{
+	struct plan_cpu cpu = cpu_of(a, &a->choice[0]);
+	char rate[UNITS_TEXT], busy[UNITS_TEXT];
+
+	if (cpu.cores < 1)
+		return;
+	out("Its code keeps about %.2g cores busy at the sender while what it codes goes out at "
+	    "%s: %s of one core a message.",
+	    cpu.cores, units_rate_text(rate, a->link.bw_bps), seconds(busy, cpu.send_s));
+}
+
 /* The first that a connection of this release can use, if that is not the first. */
 static void say_today(const struct plan_answer *a)
 {
@@ -182,12 +220,10 @@ static void say_rule(const struct plan_answer *a)
 static void print_few_samples(const struct plan_answer *a)
 {
 	for (uint32_t i = 0; i < a->count; i++) {
-		uint32_t samples = a->choice[i].result.samples;
-
-		if (samples == 0 || samples >= 2000)
+		if (plan_has_p999(&a->choice[i].result))
 			continue;
-		out("Simulated with few samples (%u at least): read 99.9 %% as the worst of them.",
-		    samples);
+		out("-: %u simulated messages are too few for 99.9 %% (--for p999 takes more).",
+		    a->choice[i].result.samples);
 		return;
 	}
 }
@@ -202,18 +238,66 @@ void plan_print(const struct plan_answer *a)
 	    units_size_text(size, a->job.bytes), seconds(rtt, a->link.rtt_s),
 	    units_rate_text(rate, a->link.bw_bps), a->link.loss, seconds(lossless, r->lossless_s),
 	    seconds(limit, r->limit_s), goal_names[a->goal]);
-	out("%-24s %9s %9s %9s %8s %11s %10s", "SCHEME", "MEAN", "99 %", "99.9 %", "LOSSLESS",
-	    "EXTRA", "MEMORY");
+	out("%-24s %9s %9s %9s %8s %11s %10s %6s", "SCHEME", "MEAN", "99 %", "99.9 %", "LOSSLESS",
+	    "EXTRA", "MEMORY", "CORES");
 	for (uint32_t i = 0; i < a->count; i++)
-		print_row(&a->choice[i]);
+		print_row(a, &a->choice[i]);
 	if (a->policy) {
 		say_rule(a);
 	} else {
 		say_losses(a);
 		say_winner(a);
 	}
+	say_cores(a);
 	say_today(a);
 	print_few_samples(a);
+}
+
+/* ---- where the rules of thumb part from the model ---------------------------------- */
+
+void plan_print_rules_head(const struct plan_answer *a)
+{
+	char rtt[UNITS_TEXT], rate[UNITS_TEXT];
+
+	out("%s at %s, loss %g: rules of thumb against the model, by %s",
+	    seconds(rtt, a->link.rtt_s), units_rate_text(rate, a->link.bw_bps), a->link.loss,
+	    goal_names[a->goal]);
+	out("%-10s %-14s %9s   %-24s %9s %7s", "SIZE", "RULE", "TIME", "MODEL", "TIME", "SLOWER");
+}
+
+bool plan_print_rules_line(const struct plan_answer *a)
+{
+	const struct plan_choice *rule = &a->choice[0], *model = &a->choice[1];
+	char size[UNITS_TEXT], rules[PLAN_NAME], models[PLAN_NAME], slow[UNITS_TEXT],
+		fast[UNITS_TEXT];
+
+	plan_name(rules, &rule->params);
+	plan_name(models, &model->params);
+	if (strcmp(rules, models) == 0)
+		return false;
+	out("%-10s %-14s %9s   %-24s %9s %7.3g", units_size_text(size, a->job.bytes), rules,
+	    seconds(slow, rule->goal_s), models, seconds(fast, model->goal_s),
+	    rule->goal_s / model->goal_s);
+	return true;
+}
+
+void plan_print_rules_foot(size_t differ, size_t sizes)
+{
+	out("They differ at %zu of %zu sizes; SLOWER is how many times as long the rule's choice "
+	    "takes.",
+	    differ, sizes);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------ */
+
+static void json_cost(struct json *j, const struct plan_answer *a, const struct plan_choice *c)
+{
+	struct plan_cpu cpu = cpu_of(a, c);
+
+	json_uint(j, "memory_bytes", c->memory_bytes);
+	json_real(j, "cpu_s", cpu.send_s);
+	json_real(j, "cpu_receive_s", cpu.receive_s);
+	json_real(j, "cores", cpu.cores);
 }
 
 static void json_choice(struct json *j, const struct plan_answer *a, const struct plan_choice *c)
@@ -226,14 +310,18 @@ static void json_choice(struct json *j, const struct plan_answer *a, const struc
 	json_text(j, "scheme", plan_scheme_name(p->scheme));
 	json_uint(j, "bytes", a->job.bytes);
 	json_real(j, "mean_s", r->mean_s);
+	json_real(j, "mean_lo_s", r->mean_s - CONFIDENCE * r->stderr_s);
+	json_real(j, "mean_hi_s", r->mean_s + CONFIDENCE * r->stderr_s);
 	json_real(j, "p50_s", r->p50_s);
 	json_real(j, "p99_s", r->p99_s);
-	json_real(j, "p999_s", r->p999_s);
+	json_real(j, "p999_s", plan_has_p999(r) ? r->p999_s : NAN);
 	json_real(j, "lossless_s", r->lossless_s);
 	json_real(j, "limit_s", r->limit_s);
 	json_real(j, "overhead", r->overhead);
-	json_uint(j, "memory_bytes", c->memory_bytes);
-	json_uint(j, "samples", r->samples);
+	json_uint(j, "runs", r->samples);
+	json_text(j, "engine", "model");
+	json_text(j, "policy", a->policy && c == &a->choice[0] ? "table" : "model");
+	json_cost(j, a, c);
 	json_bool(j, "available", plan_in_engine(p->scheme));
 	if (coded) {
 		json_uint(j, "k", p->k);

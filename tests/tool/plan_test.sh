@@ -36,6 +36,8 @@ done <<'END'
 --loss 0 --size 1MiB --scheme tcp|--scheme tcp: unknown scheme: choose sr, sr-nack, ec
 --loss 0 --size 1MiB --policy hope|--policy hope: unknown: choose model or table
 --loss 0 --size 1MiB --policy table --scheme sr|exclude each other
+--loss 0 --size 1MiB --code-rate fast|--code-rate fast: not a rate
+--loss 0 --size 1MiB --code-rate 1kB/s|--code-rate 1kB/s: out of range: choose from 8.00 Mbit/s
 END
 run 2 plan --bw 1Gbit --loss 0 --size 1MiB
 says "needs --rtt or --km"
@@ -58,6 +60,16 @@ check "its code" grep -q "^ec:16,4 " out
 run 0 $LINK --loss 0 --size 1MiB
 check "no loss, no parity" grep -q "Nothing is lost" out
 
+# Where the rules of thumb part from the model: a line a size, and by what factor.
+# shellcheck disable=SC2086
+run 0 $LINK --loss 1e-3 --size 1MiB..64MiB --policy table
+check "a line a size" test "$(grep -cE '^[0-9.]+ MiB +ec:16,4 .* [0-9.]+$' out)" = 7
+check "a count" grep -q "They differ at 7 of 7 sizes" out
+# Without loss and below 32 MiB both take selective repeat.
+# shellcheck disable=SC2086
+run 0 $LINK --loss 0 --size 1MiB,16MiB,2GiB --policy table
+check "not where they agree" grep -q "They differ at [12] of 3 sizes" out
+
 # facts FILTER...: python on the JSON list `p`; true is right.
 facts() {
 	local text
@@ -73,6 +85,9 @@ facts 'len(p) == 5' \
 	'abs({c["scheme"]: c for c in p}["sr"]["mean_s"] - 0.104982365) < 1e-4' \
 	'abs({c["scheme"]: c for c in p}["sr-nack"]["mean_s"] - 0.0533688733) < 1e-4' \
 	'all(abs(c["lossless_s"] - 0.0276843546) < 1e-6 for c in p)' \
+	'all(c["runs"] >= 2000 or c["runs"] == 0 or c["p999_s"] is None for c in p)' \
+	'all(c["mean_lo_s"] <= c["mean_s"] <= c["mean_hi_s"] and c["engine"] == "model" for c in p)' \
+	'all((c["cpu_s"] > 0) == (c["cores"] > 0) == ("k" in c) for c in p)' \
 	'all(c["limit_s"] <= c["p50_s"] * 1.0001 <= c["p99_s"] * 1.001 <= c["p999_s"] * 1.01 for c in p)' \
 	'p[0]["scheme"] == "hybrid" and p[0]["m"] == 5 and p[0]["k"] == 128' \
 	'{c["scheme"] for c in p if c["available"]} >= {"sr", "sr-nack"}' \
@@ -86,6 +101,47 @@ facts '[c["bytes"] for c in p[::5]] == [65536, 131072, 262144, 307200, 1048576]'
 	'all(c["mean_s"] > 0 for c in p)'
 run 0 plan --rtt 1ms --bw 1Gbit --loss 0 --size 1 --scheme sr-nack --json
 facts 'len(p) == 1 and p[0]["scheme"] == "sr-nack" and abs(p[0]["mean_s"] - 0.00103) < 1e-5'
+
+# A core that codes half as fast is busy twice as long.
+run 0 plan --rtt 25ms --bw 400Gbit --loss 1e-3 --size 128MiB --scheme ec --json
+one=$(python3 -c 'import json; print(json.load(open("out"))[0]["cpu_s"])')
+run 0 plan --rtt 25ms --bw 400Gbit --loss 1e-3 --size 128MiB --scheme ec --json --code-rate 1GB/s
+facts "4 < p[0][\"cpu_s\"] / $one < 8" 'p[0]["cores"] > 50'
+# The tail that is ranked by has samples enough, also where one is long.
+run 0 plan --rtt 25ms --bw 400Gbit --loss 2e-2 --burst 8 --size 1GiB --for p999 --scheme hybrid --json
+facts 'p[0]["runs"] >= 2000 and p[0]["p999_s"] >= p[0]["p99_s"]'
+
+# Charts: over sizes, over loss, of the rules; and paths that cannot be written.
+plot() { # TEXT ARGS...
+	local text=$1
+	shift
+	rm -f plan.svg
+	run 0 plan --rtt 25ms --bw 10Gbit --loss 1e-3 "$@" --plot plan.svg
+	check "a whole picture" grep -q "</svg>" plan.svg
+	for text in "$text" "T\*: nobody is faster" "completion time (ms)"; do
+		check "the chart says '$text'" grep -q "$text" plan.svg
+	done
+}
+if command -v gnuplot >/dev/null; then
+	plot "message size" --size 1MiB..16MiB
+	plot "loss per packet" --size 1MiB
+	plot "rules of thumb" --size 1MiB,64MiB --policy table
+	plot "in bursts of 3" --size 1MiB --burst 3 --scheme sr-nack --json
+	facts 'len(p) == 1'
+	run 0 plan --rtt 25ms --bw 10Gbit --loss 0 --size 1MiB --plot 'a;touch b.svg'
+	check "a file of that name" test -s 'a;touch b.svg' -a ! -e b.svg
+	run 1 plan --rtt 25ms --bw 10Gbit --loss 0 --size 1MiB --plot none/plan.svg
+	says "cannot write none/plan.svg: No such file or directory"
+	run 1 plan --rtt 25ms --bw 10Gbit --loss 0 --size 1MiB --plot .
+	says "cannot write .: it is a directory"
+else
+	skip "charts: no gnuplot (Debian: gnuplot-nox)"
+fi
+mkdir -p empty
+rc=0
+(PATH=$PWD/empty "$SDR" plan --rtt 1ms --bw 1Gbit --loss 0 --size 1 --plot x.svg) >out 2>err || rc=$?
+check "no gnuplot is an error" test "$rc" = 1 -a ! -e x.svg
+says "install Debian's package gnuplot-nox"
 
 run 0 help plan
 check "help names the command" grep -q "^usage: sdr plan" out
