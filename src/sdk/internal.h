@@ -51,7 +51,8 @@
 #define SDK_LATE_EMPTY_NS (10 * NS_PER_MS) /* where keys die: of packets without bytes */
 #define SDK_UNPROVEN_BYTES 64u	 /* of a message from above, to an address that proved nothing */
 #define SDK_TRAIN_BODY_LEAST 64u /* more than TRAIN_SEEN takes */
-#define SDK_PINGS 4u		 /* that wait for their PONG at a time, on a channel */
+#define SDK_PINGS 5u		 /* that wait for their PONG at a time, on a channel */
+#define SDK_PING_KEEP_NS (8 * NS_PER_S) /* see ping_slot() */
 
 /* A repeated question: asked again with backoff up to 1 s until it is answered. */
 struct sdk_repeat {
@@ -88,6 +89,7 @@ struct qp_list {
 enum qp_list_id {
 	SDK_DIRTY,   /* something to do at the next progress */
 	SDK_BLOCKED, /* the device was full: looked at when it is writable */
+	SDK_ACTIVE,  /* something happened that sdr_next_active() has not told yet */
 	SDK_LISTS
 };
 
@@ -110,7 +112,12 @@ struct sdr_ctx {
 	uint32_t rx_flags;
 	uint64_t counter[SDR_CTR_COUNT]; /* the SDK's own */
 	uint64_t incarnation;
-	struct sdr_ctx *sim_next; /* the simulation's list of contexts */
+	uint64_t owner_ns; /* sdr_ctx_deadline_set() */
+	/* Simulated. */
+	struct sdr_ctx *sim_next, *sim_prev; /* the world's list of contexts */
+	struct heap_node sim_timer;	     /* in the world's heap: when it is due */
+	uint64_t sim_number;
+	bool sim_told; /* by sdr_sim_due(), and not progressed since */
 };
 
 struct sdr_mr {
@@ -253,7 +260,7 @@ struct sdk_channel {
 	struct {
 		uint64_t nonce;
 		uint64_t sent_ns; /* 0: answered, or none yet */
-	} ping[SDK_PINGS];	  /* the newest: a PONG may take longer than the next PING */
+	} ping[SDK_PINGS];	  /* a PONG may take longer than the next PING: see ping_slot() */
 	uint32_t ping_turn;
 	uint64_t first_ns; /* oldest PING since the last PONG; 0: none unanswered */
 	uint64_t rtt_ns, rtt_min_ns;
@@ -440,5 +447,7 @@ void train_fini(struct sdr_qp *qp);
 
 /* simctx.c */
 void sdk_sim_ctx_gone(struct sdr_ctx *ctx);
+/* Its next deadline may be another one; `progressed`: by sdr_progress(). */
+void sdk_sim_ctx_touched(struct sdr_ctx *ctx, bool progressed);
 
 #endif

@@ -8,10 +8,29 @@
 #include "base/rng.h"
 #include "sdk/internal.h"
 
+/*
+ * Where a PING waits for its PONG. The newest take turns; but with one a second those are
+ * forgotten after seconds, and a round trip may take longer. So the first one stays, and should
+ * it be lost, another one stays for a while, and the next one for twice as long.
+ */
+static uint32_t ping_slot(struct sdk_channel *ch, uint64_t now)
+{
+	uint64_t kept_ns = ch->ping[1].sent_ns;
+
+	for (uint32_t i = 0; i < 2; i++)
+		if (!ch->ping[i].sent_ns || ch->ping[i].sent_ns < ch->first_ns)
+			return i; /* free, or from before the last PONG */
+	if (now - kept_ns >= u64_max(SDK_PING_KEEP_NS, kept_ns - ch->first_ns))
+		return 1;
+	ch->ping_turn = (ch->ping_turn + 1) % (SDK_PINGS - 2);
+	return 2 + ch->ping_turn;
+}
+
 static void ping_send(struct sdr_qp *qp, uint32_t c, uint64_t now)
 {
 	struct sdk_channel *ch = &qp->live->channel[c];
 	struct wire_ping ping;
+	uint32_t slot;
 	uint8_t body[8];
 
 	/*
@@ -24,11 +43,11 @@ static void ping_send(struct sdr_qp *qp, uint32_t c, uint64_t now)
 		ch->ping_at_ns = now + SDK_RETRY_NS; /* the queue is full, most likely */
 		return;
 	}
-	ch->ping[ch->ping_turn].nonce = ping.nonce;
-	ch->ping[ch->ping_turn].sent_ns = u64_max(now, 1);
-	ch->ping_turn = (ch->ping_turn + 1) % SDK_PINGS;
 	if (!ch->first_ns)
 		ch->first_ns = now;
+	slot = ping_slot(ch, now);
+	ch->ping[slot].nonce = ping.nonce;
+	ch->ping[slot].sent_ns = u64_max(now, 1);
 	ch->pings++;
 	ch->ping_wait_ns = ch->ping_wait_ns ? u64_min(2 * ch->ping_wait_ns, SDK_BACKOFF_MAX_NS)
 					    : sdk_patience(qp);
