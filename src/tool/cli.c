@@ -19,7 +19,8 @@
 volatile sig_atomic_t cli_stop;
 
 static const struct command *const commands[] = {
-	&cmd_send, &cmd_recv, &cmd_perf, &cmd_ping, &cmd_info, &cmd_doctor, &cmd_plan, &cmd_wan,
+	&cmd_send,   &cmd_recv, &cmd_perf, &cmd_ping, &cmd_info,
+	&cmd_doctor, &cmd_plan, &cmd_sim,  &cmd_wan,
 };
 
 #define NCOMMANDS (sizeof commands / sizeof commands[0])
@@ -76,8 +77,8 @@ static int print_overview(FILE *to)
 
 static int unknown_command(const char *name)
 {
-	say("unknown command '%s': there are send, recv, perf, ping, info, doctor, plan, wan and "
-	    "help",
+	say("unknown command '%s': there are send, recv, perf, ping, info, doctor, plan, sim, wan "
+	    "and help",
 	    name);
 	return CLI_USAGE;
 }

@@ -6,7 +6,7 @@
  *	cli.c      main, help, Ctrl-C          opts.c     options by table
  *	session.c  net, connection, greeting   progress.c bar and lines
  *	xfer_*.c   the file transfer protocol  send.c, recv.c, perf.c, ping.c, info.c
- *	plan.c     which scheme suits a link
+ *	plan.c     which scheme suits a link	sim/       how long writes take on a link
  *	wan/       links between namespaces	doctor/    what stands in the way
  */
 #ifndef SDR_TOOL_CLI_H
@@ -35,7 +35,7 @@ struct command {
 };
 
 extern const struct command cmd_send, cmd_recv, cmd_perf, cmd_ping, cmd_info, cmd_wan, cmd_doctor,
-	cmd_plan;
+	cmd_plan, cmd_sim;
 
 /* Set by SIGINT and SIGTERM; a second one ends the process at once. */
 extern volatile sig_atomic_t cli_stop;
