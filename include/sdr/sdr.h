@@ -160,6 +160,17 @@ SDR_API int sdr_progress(struct sdr_ctx *ctx);
 /* When sdr_progress() must be called next even if no packet comes, ns; UINT64_MAX: never. */
 SDR_API uint64_t sdr_next_deadline_ns(const struct sdr_ctx *ctx);
 /*
+ * A deadline of the owner's own, which sdr_next_deadline_ns() and what goes by it heed like the
+ * context's: sdr_wait(), sdr_sim_step(), sdr_sim_due(). It stays, though it has passed, until
+ * another one is set. UINT64_MAX: none, as at first.
+ */
+SDR_API void sdr_ctx_deadline_set(struct sdr_ctx *ctx, uint64_t at_ns);
+/*
+ * A QP with attribute tell_active that had an event or a deadline in sdr_progress() since this
+ * function named it last, or NULL: what an owner of many QPs needs to look at.
+ */
+SDR_API struct sdr_qp *sdr_next_active(struct sdr_ctx *ctx);
+/*
  * Sleeps until something arrives, a timer is due, sdr_wake() is called or deadline_ns
  * passes; then makes progress. On a simulated device it does not sleep. Returns as
  * sdr_progress().
@@ -220,6 +231,8 @@ struct sdr_qp_attr {
 	uint32_t max_payload_bytes; /* upper bound; default: the device's */
 	uint64_t rate_bps;	    /* pacer of one-shot sends, payload bit/s; 0: none */
 	void *cookie;		    /* the caller's */
+	uint8_t tell_active;	    /* 1: sdr_next_active() names it; not for QPs of a context
+				     * that a net uses, which asks for its own */
 };
 
 enum sdr_qp_state {
@@ -309,6 +322,7 @@ struct sdr_qp_info {
 	uint32_t imm_packets;	 /* packets that it takes to carry the user's immediate: 1, and 8 or
 				  * 16 on RDMA devices. A shorter message has it in part only (a
 				  * one-shot adds empty packets) */
+	uint64_t path_changes;	 /* times that a channel went on at another address of the peer */
 };
 /* What a QP knows now. Always 0. */
 SDR_API int sdr_qp_query(const struct sdr_qp *qp, struct sdr_qp_info *info);

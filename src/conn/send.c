@@ -376,6 +376,7 @@ static void send_timer(struct sdr_conn *conn, uint64_t now)
 {
 	struct rel_range probe;
 
+	rel_tx_answered(&conn->tx, conn->qi.pongs_received + conn->qi.path_changes, now);
 	if (rel_tx_deadline(&conn->tx) > now)
 		return;
 	if (rel_tx_timer(&conn->tx, now, &probe, &conn->result) == 1)

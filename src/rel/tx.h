@@ -38,7 +38,8 @@
  * that the timer was wrong, and samples take that back.
  *
  * No ACK for an RTO: *stalled*. Nothing is declared lost and nothing is offered; one
- * probe at a time goes out with backoff to 1 s; the first ACK ends it. A timer call that
+ * probe at a time goes out with backoff to 1 s, which ends where the peer answers by other means
+ * (rel_tx_answered); the first ACK ends it. A timer call that
  * comes an RTT late restarts the loss timers: a paused process does not blame the path.
  *
  * In flight is the number of outstanding packets by the channel of their last
@@ -210,6 +211,7 @@ struct rel_tx {
 	uint64_t timer_hold_ns;	 /* ... and none expires before this */
 	uint64_t next_probe_ns;	 /* while stalled */
 	uint64_t probe_gap_ns;
+	uint64_t answers;
 	bool stalled;
 	bool tail_probed;    /* since the last send or progress */
 	bool late_restarted; /* since the last ACK */
@@ -276,6 +278,11 @@ uint64_t rel_tx_deadline(const struct rel_tx *tx);
  */
 int rel_tx_timer(struct rel_tx *tx, uint64_t now_ns, struct rel_range *probe,
 		 struct rel_ack_result *lost);
+/*
+ * So many times has the peer answered by other means (a PONG, another path that was proved): a
+ * number that was not told before lets a stalled sender probe at once, whatever its backoff.
+ */
+void rel_tx_answered(struct rel_tx *tx, uint64_t answers, uint64_t now_ns);
 /* No ACK for an RTO. */
 bool rel_tx_stalled(const struct rel_tx *tx);
 

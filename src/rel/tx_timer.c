@@ -6,6 +6,7 @@
  *	state     event                                     next      action
  *	running   in flight, no ACK for an RTO              stalled   probe the oldest
  *	stalled   probe gap passed                          stalled   probe, gap x 2 to 1 s
+ *	stalled   the peer answers by other means           stalled   probe now, gap from an RTO on
  *	stalled   an ACK (tx_ack.c)                         running   hold timers RTT / 2
  *	stalled   nothing outstanding                       running   -
  *	running   all sent, quiet for a probe timeout       running   probe the newest, once
@@ -136,6 +137,17 @@ uint64_t rel_tx_deadline(const struct rel_tx *tx)
 bool rel_tx_stalled(const struct rel_tx *tx)
 {
 	return tx->stalled;
+}
+
+void rel_tx_answered(struct rel_tx *tx, uint64_t answers, uint64_t now_ns)
+{
+	if (answers == tx->answers)
+		return;
+	tx->answers = answers;
+	if (!tx->stalled)
+		return;
+	tx->probe_gap_ns = rel_tx_rto_ns(tx);
+	tx->next_probe_ns = u64_min(tx->next_probe_ns, now_ns);
 }
 
 /* The outstanding packet that was sent longest ago; *due_ns: when its RTO is over. */

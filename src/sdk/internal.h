@@ -299,6 +299,7 @@ struct sdk_live {
 	uint64_t posted_ns; /* last packet handed to the fabric */
 	uint64_t used_ns;   /* last post or data: is the QP busy? */
 	uint64_t rtt_ns, rtt_min_ns, rtt_var_ns;
+	uint64_t path_changes;
 	bool refused;
 	bool proven; /* what we send arrives: an address that did not prove it gets no data */
 	bool trains; /* the peer takes them */

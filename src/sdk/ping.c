@@ -44,7 +44,7 @@ static void ping_send(struct sdr_qp *qp, uint32_t c, uint64_t now)
 		return;
 	}
 	if (!ch->first_ns)
-		ch->first_ns = now;
+		ch->first_ns = u64_max(now, 1);
 	slot = ping_slot(ch, now);
 	ch->ping[slot].nonce = ping.nonce;
 	ch->ping[slot].sent_ns = u64_max(now, 1);
@@ -180,7 +180,8 @@ void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct 
 
 	if (ev->path && ch->probe_nonce && pong->nonce == ch->probe_nonce) {
 		ch->probe_nonce = 0;
-		(void)qp->ctx->fabric->ops->path_use(qp->fqp, ev->channel, ev->path);
+		if (!qp->ctx->fabric->ops->path_use(qp->fqp, ev->channel, ev->path))
+			live->path_changes++;
 		return;
 	}
 	sent_ns = ping_take(ch, pong->nonce);

@@ -506,6 +506,7 @@ static void query_live(const struct sdr_qp *qp, uint64_t now, struct sdr_qp_info
 	out->recv_next = live->rx.next;
 	out->granted = live->tx.granted;
 	out->refused = live->refused;
+	out->path_changes = live->path_changes;
 	out->max_pkts = qp->max_pkts;
 	out->imm_packets = qp->imm_pkts;
 	out->max_ctrl_bytes = sdk_ctrl_max(qp->ctx);
