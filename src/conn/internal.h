@@ -77,7 +77,7 @@ enum op_state {
 	OP_FREE,
 	OP_POSTED, /* write: not granted; receive: posted */
 	OP_OPEN,   /* write: rel/ sends it */
-	OP_DONE,   /* ended; waits for sdr_op_test() */
+	OP_DONE,   /* ended; waits for sdr_op_test() or sdr_net_poll() */
 };
 
 struct sdr_op {
@@ -104,7 +104,7 @@ struct sdr_op {
 	struct sdr_completion done; /* cookie and posted_ns from the start */
 };
 
-/* Outlives its connection while operations wait for sdr_op_test(). */
+/* Outlives its connection while ended operations wait to be taken. */
 struct op_pool {
 	struct op_pool *next; /* the net's list of orphans */
 	struct sdr_net *net;
@@ -246,7 +246,7 @@ struct sdr_net {
 	struct heap timers; /* connections by next_ns */
 	struct op_pool *orphans;
 
-	struct sdr_completion *cq;
+	struct sdr_op **cq;
 	uint32_t cq_cap, cq_head, cq_len, cq_reserved;
 	struct event_node *ev_head, *ev_tail;
 
@@ -283,7 +283,7 @@ void net_cond_wait(struct sdr_net *net, uint64_t deadline_ns);
 /* queue.c */
 int queue_init(struct sdr_net *net, uint32_t cap);
 bool queue_reserve(struct sdr_net *net);
-void queue_put(struct sdr_net *net, const struct sdr_completion *done);
+void queue_put(struct sdr_net *net, struct sdr_op *op);
 /* For operations that are told by sdr_op_test(): the place is free again. */
 void queue_unreserve(struct sdr_net *net);
 void queue_conn_gone(struct sdr_net *net, const struct sdr_conn *conn);
@@ -315,6 +315,7 @@ void ops_destroy(struct sdr_conn *conn);
 /* Ends it: exactly once. */
 void op_complete(struct sdr_op *op, int status, uint64_t length, uint32_t imm, bool has_imm);
 void ops_end_all(struct sdr_conn *conn, bool recvs, int status);
+void op_put(struct sdr_op *op); /* it was taken */
 void op_give_up(struct sdr_op *op, int status);
 void ops_deadlines(struct sdr_conn *conn, uint64_t now);
 

@@ -58,7 +58,7 @@ void ops_destroy(struct sdr_conn *conn)
 		free(pool);
 		return;
 	}
-	/* Ended operations that nobody has tested yet stay. */
+	/* Ended operations that nobody has taken yet stay. */
 	for (uint32_t i = 0; i < pool->n; i++) {
 		pool->op[i].conn = NULL;
 		pool->op[i].done.conn = NULL;
@@ -82,7 +82,7 @@ static struct sdr_op *op_get(struct sdr_conn *conn, bool is_recv)
 	return op;
 }
 
-static void op_put(struct sdr_op *op)
+void op_put(struct sdr_op *op)
 {
 	struct op_pool *pool = op->pool;
 	struct sdr_op **list = op->is_recv ? &pool->free_rx : &pool->free_tx;
@@ -131,8 +131,7 @@ void op_complete(struct sdr_op *op, int status, uint64_t length, uint32_t imm, b
 		queue_unreserve(net);
 		return;
 	}
-	queue_put(net, &op->done);
-	op_put(op);
+	queue_put(net, op);
 }
 
 void op_give_up(struct sdr_op *op, int status)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two queues of a net. Completions: a ring in which each posted operation has a
- * place reserved, so that an ending is never lost and never allocates. Events: nodes that
- * live in their connections.
+ * The two queues of a net. Completions: a ring of ended operations in which each posted one has
+ * a place reserved, so that an ending is never lost and never allocates. An operation lives until
+ * it is taken from there: until then its owner may still cancel it. Events: nodes that live in
+ * their connections.
  */
 #include "conn/internal.h"
 #include <stdarg.h>
@@ -33,12 +34,12 @@ void queue_unreserve(struct sdr_net *net)
 		pthread_cond_broadcast(&net->cond);
 }
 
-void queue_put(struct sdr_net *net, const struct sdr_completion *done)
+void queue_put(struct sdr_net *net, struct sdr_op *op)
 {
 	uint32_t at = (uint32_t)(((uint64_t)net->cq_head + net->cq_len) % net->cq_cap);
 
 	SDR_ASSERT(net->cq_reserved && net->cq_len < net->cq_cap);
-	net->cq[at] = *done;
+	net->cq[at] = op;
 	net->cq_reserved--;
 	net->cq_len++;
 	if (net->threaded)
@@ -57,12 +58,15 @@ int sdr_net_poll(struct sdr_net *net, struct sdr_completion *out, int max)
 		size = sizeof(*out);
 	net_lock(net);
 	while (n < max && net->cq_len) {
+		struct sdr_op *op = net->cq[net->cq_head];
+
 		/* An application built against another version steps by its own size. */
-		memcpy(to, &net->cq[net->cq_head], u64_min(size, sizeof(*out)));
+		memcpy(to, &op->done, u64_min(size, sizeof(*out)));
 		memcpy(to, &size, sizeof(size));
 		to += size;
 		net->cq_head = (net->cq_head + 1) % net->cq_cap;
 		net->cq_len--;
+		op_put(op);
 		n++;
 	}
 	net_unlock(net);
@@ -73,13 +77,6 @@ void queue_conn_gone(struct sdr_net *net, const struct sdr_conn *conn)
 {
 	struct event_node **at = &net->ev_head;
 
-	for (uint32_t i = 0; i < net->cq_len; i++) {
-		struct sdr_completion *c =
-			&net->cq[(uint32_t)(((uint64_t)net->cq_head + i) % net->cq_cap)];
-
-		if (c->conn == conn)
-			c->conn = NULL;
-	}
 	net->ev_tail = NULL;
 	while (*at) {
 		if ((*at)->event.conn == conn) {

@@ -289,6 +289,30 @@ static void sender_alone(struct log *l, uint64_t ns)
 	}
 }
 
+/* A handle is good until its completion was taken: nobody else's operation hides behind it. */
+static void cancelled_twice(void **state)
+{
+	struct sdr_op_wr wr = {.size = sizeof(wr), .length = 100};
+	struct sdr_completion c = {.size = sizeof(c)};
+	struct sdr_op *first, *next = NULL;
+	struct log l;
+	int err;
+
+	(void)state;
+	log_open(&l, NULL);
+	wr.addr = l.rx;
+	first = post(&l, 1, true, 100, 0, 0);
+	assert_int_equal(sdr_op_cancel(first), 0);
+	err = sdr_conn_recv_post(l.p.conn[1], &wr, &next);
+	assert_true(err == 0 || err == -EAGAIN);
+	assert_ptr_not_equal(first, next);
+	assert_int_equal(sdr_op_cancel(first), -EALREADY);
+	assert_int_equal(sdr_net_poll(l.p.net[1], &c, 1), 1);
+	assert_int_equal(c.status, -ECANCELED);
+	assert_int_equal(sdr_net_poll(l.p.net[1], &c, 1), 0);
+	log_close(&l);
+}
+
 /* All of it lies in the device, nobody has looked, and the receive is cancelled. */
 static void cancelled_as_it_arrives(void **state)
 {
@@ -537,6 +561,7 @@ int main(void)
 		cmocka_unit_test(closing_without_peer),
 		cmocka_unit_test(never_connected),
 		cmocka_unit_test(finished_before_the_reset),
+		cmocka_unit_test(cancelled_twice),
 		cmocka_unit_test(cancelled_as_it_arrives),
 		cmocka_unit_test(cancelled_as_it_is_announced),
 	};
