@@ -8,7 +8,8 @@
  * its echo comes, and goes over the handshake's TCP too. Whoever gets it ends its receives
  * (nothing can come any more), finishes the writes that the peer's receives still wait
  * for, and echoes. A peer that is silent instead has gone: all it was owed was
- * acknowledged, so that is a clean end too.
+ * acknowledged, so that is a clean end too. Should it speak after all (its NAT gave it another
+ * address, which nobody knew), CLOSE is said again.
  */
 #include "conn/internal.h"
 
@@ -48,6 +49,7 @@ static void echo(struct sdr_conn *conn)
 void close_on_close(struct sdr_conn *conn)
 {
 	if (conn->state == CONN_CLOSED) {
+		conn->close_unheard = false;
 		echo(conn); /* it missed the first */
 		return;
 	}
@@ -61,6 +63,7 @@ void close_on_close(struct sdr_conn *conn)
 
 void close_on_echo(struct sdr_conn *conn)
 {
+	conn->close_unheard = false;
 	if (conn->state == CONN_CLOSING)
 		closed(conn);
 }
@@ -121,6 +124,8 @@ static void closing(struct sdr_conn *conn, uint64_t now)
 	uint64_t silence = u64_min(conn->qi.heard_age_ns, now - conn->close_ns);
 
 	if (silence >= u64_max(CLOSE_SILENCE_NS, 3 * close_rto_ns(conn))) {
+		conn->close_unheard = true;
+		conn->close_at_ns = now;
 		closed(conn);
 		return;
 	}
@@ -147,6 +152,14 @@ void close_service(struct sdr_conn *conn, uint64_t now)
 	}
 	if (conn->state == CONN_CLOSING)
 		closing(conn, now);
+}
+
+void close_again(struct sdr_conn *conn, uint64_t now)
+{
+	if (!conn->close_unheard || conn->qi.heard_age_ns >= now - conn->close_at_ns)
+		return;
+	conn->close_at_ns = now;
+	close_send(conn, CONN_CTRL_CLOSE);
 }
 
 uint64_t close_deadline(const struct sdr_conn *conn)

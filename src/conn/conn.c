@@ -371,10 +371,12 @@ void conn_service(struct sdr_conn *conn, uint64_t now)
 		service_connecting(conn, now);
 	if (conn->state == CONN_CONNECTING)
 		hint_service(conn, now);
-	if (conn_is_open(conn))
+	if (conn_is_open(conn)) {
 		service_open(conn, now);
-	else if (conn->state == CONN_CLOSED)
+	} else if (conn->state == CONN_CLOSED) {
 		service_ctrl(conn); /* the peer may have missed our echo */
+		close_again(conn, now);
+	}
 	if (conn->state == CONN_FAILED && conn->incoming)
 		conn_destroy(conn);
 	else

@@ -226,7 +226,8 @@ struct sdr_conn {
 	uint64_t ask_ns;    /* last PING asked for */
 
 	uint64_t close_ns; /* peer_closed or CLOSING began */
-	uint64_t close_at_ns, close_gap_ns;
+	uint64_t close_at_ns, close_gap_ns; /* next CLOSE; once closed: the last one */
+	bool close_unheard;		    /* closed without an answer */
 	uint64_t drain_ns, drain_done; /* since when draining ended no write, and how many then */
 
 	struct conn_stats stats;
@@ -371,6 +372,8 @@ void close_service(struct sdr_conn *conn, uint64_t now);
 uint64_t close_deadline(const struct sdr_conn *conn);
 void close_on_close(struct sdr_conn *conn);
 void close_on_echo(struct sdr_conn *conn);
+/* Closed, and no answer came: a peer that speaks after all is told again. */
+void close_again(struct sdr_conn *conn, uint64_t now);
 void close_last_words(struct sdr_conn *conn);
 
 /* handshake.c */

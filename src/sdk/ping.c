@@ -171,6 +171,17 @@ static void rtt_sample(struct sdr_qp *qp, struct sdk_channel *ch, uint64_t rtt)
 	live->rtt_min_ns = u64_min(live->rtt_min_ns, rtt);
 }
 
+/* What we send on the channel arrives. */
+static void proved(struct sdr_qp *qp, struct sdk_channel *ch, uint64_t now)
+{
+	ch->answered = true;
+	sdk_qp_connected(qp, now);
+	if (!qp->live->proven) {
+		qp->live->proven = true; /* what waited for it may go */
+		sdk_tx_pump(qp, now);
+	}
+}
+
 void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct fabric_event *ev,
 		  uint64_t now)
 {
@@ -180,8 +191,13 @@ void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct 
 
 	if (ev->path && ch->probe_nonce && pong->nonce == ch->probe_nonce) {
 		ch->probe_nonce = 0;
-		if (!qp->ctx->fabric->ops->path_use(qp->fqp, ev->channel, ev->path))
-			live->path_changes++;
+		if (qp->ctx->fabric->ops->path_use(qp->fqp, ev->channel, ev->path))
+			return;
+		live->path_changes++;
+		/* The address that it had may never have proved anything. */
+		if (!ch->answered && !ch->first_ns)
+			ch->ping_at_ns = 0;
+		proved(qp, ch, now);
 		return;
 	}
 	sent_ns = ping_take(ch, pong->nonce);
@@ -193,12 +209,7 @@ void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct 
 	ch->ping_wait_ns = 0;
 	ch->ping_at_ns = now + (now - live->used_ns < SDK_BUSY_PING_NS * 2 ? SDK_BUSY_PING_NS
 									   : SDK_IDLE_PING_NS);
-	ch->answered = true;
-	sdk_qp_connected(qp, now);
-	if (!live->proven) {
-		live->proven = true; /* what waited for it may go */
-		sdk_tx_pump(qp, now);
-	}
+	proved(qp, ch, now);
 }
 
 uint64_t ping_unanswered_ns(const struct sdr_qp *qp, uint64_t now)

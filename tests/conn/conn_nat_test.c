@@ -357,12 +357,71 @@ static void a_route_flaps(void **state)
 	}
 }
 
+/*
+ * The NAT forgets, and the other end closes before it can know the new address: its CLOSE goes to
+ * nowhere and it gives up. Once the end behind the NAT speaks, it is told after all.
+ */
+static void nat_forgets_before_the_close(void **state)
+{
+	struct world w;
+	uint64_t at;
+
+	(void)state;
+	world_open(&w, 6);
+	assert_int_equal(sdr_sim_nat_set(w.p.sim, w.p.host[0], 0, 0), 0);
+	world_connect(&w, 1);
+	pair_run(&w.p, pair_now(&w.p) + 20 * SEC);
+	assert_int_equal(sdr_sim_nat_rebind(w.p.sim, w.p.host[0]), 0);
+	at = pair_now(&w.p);
+	assert_int_equal(sdr_conn_close(w.p.conn[1]), 0);
+	pair_run(&w.p, at + 16 * SEC); /* an idle end asks every 15 s */
+	assert_int_equal(w.p.events[1][SDR_EV_CLOSED], 1);
+	assert_int_equal(w.p.events[0][SDR_EV_CLOSED], 1);
+	world_close(&w);
+}
+
+/*
+ * The NAT forgets before every PING: none of them comes from the address that the other end has.
+ * The answer to its own question proves that address, and connects it.
+ */
+static void nat_forgets_before_every_ping(void **state)
+{
+	const struct sdr_conn_attr attr = {.size = sizeof(attr), .rate_bps = RATE};
+	struct sdr_connect_attr ca = {.size = sizeof(ca), .rtt_ns = 20 * MS};
+	uint8_t blob[2][SDR_MAX_INFO_BYTES];
+	struct world w;
+	int len[2];
+
+	(void)state;
+	world_open(&w, 7);
+	assert_int_equal(sdr_sim_nat_set(w.p.sim, w.p.host[0], 0, 0), 0);
+	for (int end = 0; end < 2; end++) {
+		assert_int_equal(sdr_conn_open(w.p.net[end], &attr, &w.p.conn[end]), 0);
+		len[end] = sdr_conn_blob_get(w.p.conn[end], blob[end], sizeof(blob[end]));
+	}
+	/* The active end's trains come before the passive one's blob: they bring an address ... */
+	assert_int_equal(sdr_conn_blob_set(w.p.conn[0], blob[1], (size_t)len[1], &ca), 0);
+	pair_run(&w.p, 15 * MS);
+	assert_int_equal(sdr_conn_blob_set(w.p.conn[1], blob[0], (size_t)len[0], &ca), 0);
+	/* ... which is another one each time that there is a PING. */
+	while (!w.p.events[1][SDR_EV_CONNECTED] && pair_now(&w.p) < 5 * SEC) {
+		assert_int_equal(sdr_sim_nat_rebind(w.p.sim, w.p.host[0]), 0);
+		pair_run(&w.p, pair_now(&w.p) + 45 * MS);
+	}
+	assert_int_equal(w.p.events[1][SDR_EV_CONNECTED], 1);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nat_forgets_under_load), cmocka_unit_test(nat_forgets_when_idle),
-		cmocka_unit_test(nat_forgets_often),	  cmocka_unit_test(one_path_of_four_is_cut),
+		cmocka_unit_test(nat_forgets_under_load),
+		cmocka_unit_test(nat_forgets_when_idle),
+		cmocka_unit_test(nat_forgets_often),
+		cmocka_unit_test(one_path_of_four_is_cut),
 		cmocka_unit_test(a_route_flaps),
+		cmocka_unit_test(nat_forgets_before_the_close),
+		cmocka_unit_test(nat_forgets_before_every_ping),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
