@@ -268,9 +268,12 @@ void dst_faults_init(struct dst_world *w)
 	sim_filter_set(w->sim, aim, w);
 }
 
+/* Not as often where turns follow each other fast; but a short world has some too. */
 static bool now_and_then(struct dst_world *w, enum dst_feature f, double p)
 {
-	return w->on[f] && dst_chance(w, p);
+	double share = w->turn_max_ns >= 10 * MS ? 1 : w->turn_max_ns >= MS ? 0.4 : 0.15;
+
+	return w->on[f] && dst_chance(w, p * share);
 }
 
 void dst_faults_turn(struct dst_world *w)

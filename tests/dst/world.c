@@ -16,6 +16,7 @@
 #define STILL_MAX 2000000u
 #define LIVENESS_NS (120 * SEC)
 #define GOODBYE_NS (3 * SEC)
+#define GOODBYE_NAT_NS (20 * SEC) /* an idle end's PING brings its new address */
 
 uint64_t dst_now(const struct dst_world *w)
 {
@@ -321,6 +322,8 @@ static void calm_down(struct dst_world *w)
 			(void)sdr_sim_paths_set(w->api, (int)a, (int)b, 0, NULL);
 			dst_link_apply(w, a, b, &clean);
 		}
+		if (w->host[a].nat) /* the last time that it forgets anything */
+			(void)sdr_sim_nat_set(w->api, (int)a, 0, 0);
 		w->host[a].paused_until_ns = 0;
 		w->host[a].seldom_ns = 0;
 		w->host[a].recv_chance = 1;
@@ -359,7 +362,7 @@ void dst_run_seed(uint64_t seed, bool verbose, uint64_t *trace)
 	DST_CHECK(w, run(w, w->limit_ns, work_left), "not all has ended %llu s after the faults",
 		  (unsigned long long)(LIVENESS_NS / SEC));
 	/* What is late now must find nothing to write to. */
-	(void)run(w, dst_now(w) + GOODBYE_NS, NULL);
+	(void)run(w, dst_now(w) + (w->on[F_NAT] ? GOODBYE_NAT_NS : GOODBYE_NS), NULL);
 	dst_check_layers(w);
 	dst_conns_check(w);
 	dst_raw_check(w);
