@@ -92,6 +92,7 @@ static int conn_qp_create(struct sdr_conn *conn)
 		.messages = conn->attr.messages,
 		.max_payload_bytes = conn->attr.max_payload_bytes,
 		.cookie = conn,
+		.tell_active = 1,
 	};
 
 	if (!attr.channels) {
@@ -171,6 +172,7 @@ void conn_destroy(struct sdr_conn *conn)
 	queue_conn_gone(net, conn);
 	ops_destroy(conn);
 	heap_remove(&net->timers, &conn->timer);
+	net_deadline_tell(net);
 	if (conn->prev)
 		conn->prev->next = conn->next;
 	else
@@ -409,6 +411,7 @@ void conn_schedule(struct sdr_conn *conn, uint64_t now)
 		heap_remove(&conn->net->timers, &conn->timer);
 	else
 		(void)heap_set(&conn->net->timers, &conn->timer, at, 0);
+	net_deadline_tell(conn->net);
 }
 
 /* ---- the application's calls ---- */

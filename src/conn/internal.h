@@ -274,6 +274,7 @@ struct sdr_net {
 /* net.c */
 void net_lock(struct sdr_net *net);
 void net_unlock(struct sdr_net *net); /* wakes the thread if it has become due */
+void net_deadline_tell(struct sdr_net *net);
 uint64_t net_next_ns(const struct sdr_net *net);
 int net_progress(struct sdr_net *net);
 /* Progress, then asleep until something is due, then progress; no thread, not simulated. */

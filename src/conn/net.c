@@ -56,6 +56,15 @@ uint64_t net_next_ns(const struct sdr_net *net)
 	return node ? u64_min(at, node->key) : at;
 }
 
+/* Whoever moves the time of a simulated world hears of our timers from the context. */
+void net_deadline_tell(struct sdr_net *net)
+{
+	const struct heap_node *node = heap_first(&net->timers);
+
+	if (net->simulated)
+		sdr_ctx_deadline_set(net->ctx, node ? node->key : UINT64_MAX);
+}
+
 static struct sdr_conn *timer_conn(struct heap_node *node)
 {
 	return (struct sdr_conn *)(void *)((char *)node - offsetof(struct sdr_conn, timer));
@@ -93,20 +102,19 @@ int net_progress(struct sdr_net *net)
 	int did = sdr_progress(net->ctx);
 	uint64_t now = sdr_now_ns(net->ctx);
 	struct heap_node *node;
-	struct sdr_conn *next;
+	struct sdr_qp *qp;
 
 	if (did < 0)
 		return did;
 	if (hs_deadline(net) <= now)
 		hs_tick(net, now);
-	for (struct sdr_conn *conn = net->conns; did && conn; conn = next) {
-		next = conn->next; /* one that was never announced may go */
-		conn_service(conn, now);
-	}
+	while ((qp = sdr_next_active(net->ctx)))
+		conn_service(sdr_qp_cookie(qp), now);
 	while ((node = heap_first(&net->timers)) && node->key <= now) {
 		struct sdr_conn *conn = timer_conn(node);
 
 		heap_remove(&net->timers, node);
+		net_deadline_tell(net);
 		conn_service(conn, now);
 		did++;
 	}

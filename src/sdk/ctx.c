@@ -119,6 +119,8 @@ int sdk_ctx_open(struct fabric *f, const struct sdr_ctx_attr *attr, const struct
 	ctx->listen = attr->listen;
 	f->ops->caps(f, &ctx->caps);
 	heap_init(&ctx->timers, ctx->alloc);
+	heap_node_init(&ctx->sim_timer);
+	ctx->owner_ns = UINT64_MAX;
 	ctx->events = alloc_zeroed(ctx->alloc, SDK_EVENTS * sizeof(*ctx->events));
 	ctx->rx_nworkers = (uint32_t)u64_max(1, ctx->caps.workers);
 	ctx->rx_flags = ctx->caps.workers ? 0 : RX_SINGLE_THREAD;
@@ -209,6 +211,8 @@ void sdk_list_add(struct sdr_qp *qp, enum qp_list_id which)
 	else
 		list->head = qp;
 	list->tail = qp;
+	if (which == SDK_DIRTY && qp->ctx->sim)
+		sdk_sim_ctx_touched(qp->ctx, false);
 }
 
 void sdk_list_remove(struct sdr_qp *qp, enum qp_list_id which)
@@ -235,6 +239,12 @@ void sdk_qp_dirty(struct sdr_qp *qp)
 		sdk_list_add(qp, SDK_DIRTY);
 }
 
+static void qp_active(struct sdr_qp *qp)
+{
+	if (qp->attr.tell_active)
+		sdk_list_add(qp, SDK_ACTIVE);
+}
+
 static void on_writable(struct sdr_ctx *ctx)
 {
 	struct sdr_qp *qp;
@@ -242,6 +252,7 @@ static void on_writable(struct sdr_ctx *ctx)
 	while ((qp = ctx->list[SDK_BLOCKED].head)) {
 		sdk_list_remove(qp, SDK_BLOCKED);
 		sdk_qp_dirty(qp);
+		qp_active(qp);
 	}
 }
 
@@ -255,6 +266,7 @@ static void on_event(struct sdr_ctx *ctx, const struct fabric_event *ev, uint64_
 	}
 	if (!qp->live)
 		return;
+	qp_active(qp);
 	switch (ev->type) {
 	case FABRIC_EV_CTRL:
 		ctrl_on_datagram(qp, ev, now);
@@ -362,10 +374,22 @@ int sdr_progress(struct sdr_ctx *ctx)
 	while ((node = heap_first(&ctx->timers)) && node->key <= now) {
 		heap_remove(&ctx->timers, node);
 		sdk_qp_dirty(timer_qp(node));
+		qp_active(timer_qp(node));
 		did++;
 	}
 	serve_dirty(ctx, now);
+	if (ctx->sim)
+		sdk_sim_ctx_touched(ctx, true);
 	return did;
+}
+
+struct sdr_qp *sdr_next_active(struct sdr_ctx *ctx)
+{
+	struct sdr_qp *qp = ctx->list[SDK_ACTIVE].head;
+
+	if (qp)
+		sdk_list_remove(qp, SDK_ACTIVE);
+	return qp;
 }
 
 uint64_t sdr_next_deadline_ns(const struct sdr_ctx *ctx)
@@ -374,7 +398,16 @@ uint64_t sdr_next_deadline_ns(const struct sdr_ctx *ctx)
 
 	if (ctx->list[SDK_DIRTY].head)
 		return sdk_now(ctx);
-	return node ? node->key : UINT64_MAX;
+	return node ? u64_min(node->key, ctx->owner_ns) : ctx->owner_ns;
+}
+
+void sdr_ctx_deadline_set(struct sdr_ctx *ctx, uint64_t at_ns)
+{
+	if (ctx->owner_ns == at_ns)
+		return;
+	ctx->owner_ns = at_ns;
+	if (ctx->sim)
+		sdk_sim_ctx_touched(ctx, false);
 }
 
 int sdr_wait(struct sdr_ctx *ctx, uint64_t deadline_ns)

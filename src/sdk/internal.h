@@ -117,7 +117,8 @@ struct sdr_ctx {
 	struct sdr_ctx *sim_next, *sim_prev; /* the world's list of contexts */
 	struct heap_node sim_timer;	     /* in the world's heap: when it is due */
 	uint64_t sim_number;
-	bool sim_told; /* by sdr_sim_due(), and not progressed since */
+	/* Since its last progress: sdr_sim_due() named it; sdr_sim_step() stopped for its deadline. */
+	bool sim_told, sim_stopped;
 };
 
 struct sdr_mr {

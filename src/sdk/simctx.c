@@ -17,6 +17,9 @@ struct sim_host_device {
 struct sdr_sim {
 	struct sim *sim;
 	struct sdr_ctx *ctxs;
+	uint64_t nctxs; /* ever */
+	/* All contexts, by when they are due without news; so none needs room later. */
+	struct heap timers;
 	struct sim_host_device *devices;
 };
 
@@ -27,6 +30,7 @@ int sdr_sim_create(uint64_t seed, struct sdr_sim **out)
 
 	if (!sim)
 		return -ENOMEM;
+	heap_init(&sim->timers, &sdr_alloc_system);
 	err = sim_create(seed, &sdr_alloc_system, &sim->sim);
 	if (err) {
 		alloc_free(&sdr_alloc_system, sim);
@@ -43,6 +47,7 @@ void sdr_sim_destroy(struct sdr_sim *sim)
 	while (sim->ctxs)
 		sdr_ctx_destroy(sim->ctxs);
 	sim_destroy(sim->sim);
+	heap_fini(&sim->timers);
 	while (sim->devices) {
 		struct sim_host_device *next = sim->devices->next;
 
@@ -251,6 +256,7 @@ static int device_fill(const struct sdr_sim_device *in, struct sim_device *out)
 		out->zero_copy_ns = d.zero_copy_ns;
 	if (d.recv_depth)
 		out->recv_depth = d.recv_depth;
+	out->coalesce_ns = d.coalesce_ns;
 	out->late_ns = d.late_ns;
 	out->lasting_keys = d.late_ns != 0;
 	return (d.recv_depth || d.late_ns) && !out->nic ? -EINVAL : 0;
@@ -286,6 +292,18 @@ int sdr_sim_device_set(struct sdr_sim *sim, int host, const struct sdr_sim_devic
 	return 0;
 }
 
+static void ctx_join(struct sdr_sim *sim, struct sdr_ctx *ctx)
+{
+	sim_fabric_addr(ctx->fabric, &ctx->local_addr);
+	sim_owner_set(ctx->fabric, ctx);
+	ctx->sim = sim;
+	ctx->sim_number = sim->nctxs++;
+	ctx->sim_next = sim->ctxs;
+	if (sim->ctxs)
+		sim->ctxs->sim_prev = ctx;
+	sim->ctxs = ctx;
+}
+
 int sdr_sim_ctx_create(struct sdr_sim *sim, int host, const struct sdr_ctx_attr *attr,
 		       struct sdr_ctx **out)
 {
@@ -308,20 +326,39 @@ int sdr_sim_ctx_create(struct sdr_sim *sim, int host, const struct sdr_ctx_attr 
 		f->ops->close(f);
 		return err;
 	}
-	sim_fabric_addr(f, &(*out)->local_addr);
-	(*out)->sim = sim;
-	(*out)->sim_next = sim->ctxs;
-	sim->ctxs = *out;
+	if (heap_set(&sim->timers, &(*out)->sim_timer, UINT64_MAX, sim->nctxs)) {
+		sdr_ctx_destroy(*out);
+		return -ENOMEM;
+	}
+	ctx_join(sim, *out);
 	return 0;
 }
 
 void sdk_sim_ctx_gone(struct sdr_ctx *ctx)
 {
-	struct sdr_ctx **at = &ctx->sim->ctxs;
+	struct sdr_sim *sim = ctx->sim;
 
-	while (*at != ctx)
-		at = &(*at)->sim_next;
-	*at = ctx->sim_next;
+	heap_remove(&sim->timers, &ctx->sim_timer);
+	if (ctx->sim_prev)
+		ctx->sim_prev->sim_next = ctx->sim_next;
+	else
+		sim->ctxs = ctx->sim_next;
+	if (ctx->sim_next)
+		ctx->sim_next->sim_prev = ctx->sim_prev;
+	ctx->sim = NULL;
+}
+
+void sdk_sim_ctx_touched(struct sdr_ctx *ctx, bool progressed)
+{
+	uint64_t at;
+
+	if (progressed)
+		ctx->sim_told = ctx->sim_stopped = false;
+	if (ctx->sim_told)
+		return;
+	at = sdr_next_deadline_ns(ctx);
+	if (at != ctx->sim_timer.key)
+		(void)heap_set(&ctx->sim->timers, &ctx->sim_timer, at, ctx->sim_number);
 }
 
 uint64_t sdr_sim_now_ns(const struct sdr_sim *sim)
@@ -329,13 +366,59 @@ uint64_t sdr_sim_now_ns(const struct sdr_sim *sim)
 	return sim_now(sim->sim);
 }
 
+static struct sdr_ctx *timer_ctx(struct heap_node *node)
+{
+	return (struct sdr_ctx *)(void *)((char *)node - offsetof(struct sdr_ctx, sim_timer));
+}
+
+/* It is asleep, or about to be asked: until its next progress it does not hold the clock. */
+static void tell(struct sdr_sim *sim, struct sdr_ctx *ctx)
+{
+	ctx->sim_told = true;
+	(void)heap_set(&sim->timers, &ctx->sim_timer, UINT64_MAX, ctx->sim_number);
+}
+
+/* When the first context is due of those that no step has stopped for yet. */
+static uint64_t first_due(struct sdr_sim *sim)
+{
+	struct heap_node *first;
+
+	while ((first = heap_first(&sim->timers)) && first->key <= sim_now(sim->sim) &&
+	       timer_ctx(first)->sim_stopped)
+		tell(sim, timer_ctx(first));
+	return first ? first->key : UINT64_MAX;
+}
+
 int sdr_sim_step(struct sdr_sim *sim, uint64_t limit_ns)
 {
-	uint64_t now = sim_now(sim->sim);
-	uint64_t at = sim_next_event_ns(sim->sim);
+	uint64_t at = first_due(sim);
+	bool news = sim_run(sim->sim, u64_max(sim_now(sim->sim), u64_min(at, limit_ns)));
 
-	for (const struct sdr_ctx *ctx = sim->ctxs; ctx; ctx = ctx->sim_next)
-		at = u64_min(at, sdr_next_deadline_ns(ctx));
-	sim_advance(sim->sim, u64_max(now, u64_min(at, limit_ns)));
-	return at <= limit_ns;
+	if (at <= sim_now(sim->sim))
+		timer_ctx(heap_first(&sim->timers))->sim_stopped = true;
+	return news || at <= limit_ns;
+}
+
+/* The longest due for what arrived and was not told, or else for a deadline. */
+static struct sdr_ctx *due_find(struct sdr_sim *sim)
+{
+	struct heap_node *first = heap_first(&sim->timers);
+	struct fabric *f;
+
+	while ((f = sim_due_take(sim->sim))) {
+		struct sdr_ctx *ctx = sim_owner(f);
+
+		if (!ctx->sim_told)
+			return ctx;
+	}
+	return first && first->key <= sim_now(sim->sim) ? timer_ctx(first) : NULL;
+}
+
+struct sdr_ctx *sdr_sim_due(struct sdr_sim *sim)
+{
+	struct sdr_ctx *ctx = due_find(sim);
+
+	if (ctx)
+		tell(sim, ctx);
+	return ctx;
 }

@@ -154,6 +154,8 @@ int sim_fabric_open(struct sim *sim, int host, const struct sim_fabric_attr *att
 		f->attr.max_ctrl = SIM_DEFAULT_CTRL_EVENTS;
 	f->event.kind = SIM_EVENT_WRITABLE;
 	heap_node_init(&f->event.node);
+	f->news_event.kind = SIM_EVENT_NEWS;
+	heap_node_init(&f->news_event.node);
 	f->send_event.kind = SIM_EVENT_SEND;
 	heap_node_init(&f->send_event.node);
 	sim_fifo_init(&f->runs);
@@ -368,8 +370,84 @@ void sim_launch(struct sim *sim, struct sim_link *l, struct sim_packet *p, uint6
 	l->last_ns = deliver_ns;
 }
 
+/* News. */
+
+void sim_due_set(struct sim_fabric *f)
+{
+	struct sim *sim = f->sim;
+
+	heap_remove(&sim->heap, &f->news_event.node);
+	if (f->due)
+		return;
+	f->due = f->listed = true;
+	f->due_next = NULL;
+	f->due_prev = sim->due_tail;
+	if (sim->due_tail)
+		sim->due_tail->due_next = f;
+	else
+		sim->due = f;
+	sim->due_tail = f;
+	sim->news = true;
+}
+
+void sim_news(struct sim_fabric *f)
+{
+	uint64_t wait_ns = f->attr.device.coalesce_ns;
+
+	if (f->due || f->news_event.node.pos != HEAP_NONE)
+		return;
+	if (!wait_ns ||
+	    heap_set(&f->sim->heap, &f->news_event.node, f->sim->now_ns + wait_ns, f->sim->seq++))
+		sim_due_set(f);
+}
+
+static void due_unlist(struct sim_fabric *f)
+{
+	struct sim *sim = f->sim;
+
+	if (!f->listed)
+		return;
+	f->listed = false;
+	if (f->due_prev)
+		f->due_prev->due_next = f->due_next;
+	else
+		sim->due = f->due_next;
+	if (f->due_next)
+		f->due_next->due_prev = f->due_prev;
+	else
+		sim->due_tail = f->due_prev;
+}
+
+void sim_due_clear(struct sim_fabric *f)
+{
+	heap_remove(&f->sim->heap, &f->news_event.node);
+	due_unlist(f);
+	f->due = false;
+}
+
+struct fabric *sim_due_take(struct sim *sim)
+{
+	struct sim_fabric *f = sim->due;
+
+	if (!f)
+		return NULL;
+	due_unlist(f);
+	return &f->base;
+}
+
+void sim_owner_set(struct fabric *f, void *owner)
+{
+	sim_fabric_of(f)->owner = owner;
+}
+
+void *sim_owner(const struct fabric *f)
+{
+	return sim_fabric_of(f)->owner;
+}
+
 void sim_pend(struct sim_fabric *f, struct sim_qp *qp, uint32_t what)
 {
+	sim_news(f);
 	if (!qp->pend) {
 		qp->pend_next = NULL;
 		*f->pend_tail = qp;
@@ -411,6 +489,7 @@ static bool arrive_ctrl(struct sim_fabric *f, struct sim_qp *qp, uint32_t channe
 	p->len = ctrl.len;
 	memmove(p->bytes, ctrl.body, ctrl.len);
 	sim_fifo_put(&f->ctrl, p);
+	sim_news(f);
 	return true;
 }
 
@@ -538,6 +617,16 @@ static bool before(const struct sim_packet *p, const struct heap_node *other)
 	       (p->deliver_ns == other->key && p->seq < other->tie);
 }
 
+/* In sim_run() a packet that may be news ends it, or begins the wait of a fabric that coalesces. */
+static uint64_t train_end(const struct sim *sim, const struct sim_packet *p, uint64_t until_ns)
+{
+	const struct sim_fabric *f = fabric_at(sim, p->head.to_fabric);
+
+	if (!sim->running || !f || f->due || f->news_event.node.pos != HEAP_NONE)
+		return until_ns;
+	return u64_min(until_ns, p->deliver_ns + f->attr.device.coalesce_ns);
+}
+
 /* The head of a link's fifo and those after it that nothing else comes between. */
 static unsigned int take_train(struct sim *sim, struct sim_link *l, uint64_t until_ns,
 			       struct sim_packet *train[DELIVER_MAX_TRAIN])
@@ -548,6 +637,7 @@ static unsigned int take_train(struct sim *sim, struct sim_link *l, uint64_t unt
 
 	heap_remove(&sim->heap, &l->event.node);
 	other = heap_first(&sim->heap);
+	until_ns = train_end(sim, l->fifo.head, until_ns);
 	do {
 		train[n++] = sim_fifo_take(&l->fifo);
 		p = l->fifo.head;
@@ -562,42 +652,75 @@ static unsigned int take_train(struct sim *sim, struct sim_link *l, uint64_t unt
 	return n;
 }
 
-void sim_advance(struct sim *sim, uint64_t until_ns)
+static struct sim_fabric *fabric_of_event(struct sim_event *event, size_t offset)
+{
+	return (struct sim_fabric *)(uintptr_t)((uint8_t *)event - offset);
+}
+
+static void happen(struct sim *sim, struct sim_event *event, uint64_t until_ns)
 {
 	struct sim_packet *train[DELIVER_MAX_TRAIN];
+	struct sim_fabric *f;
+
+	switch (event->kind) {
+	case SIM_EVENT_LINK:
+		arrive_any(sim, train,
+			   take_train(sim, (struct sim_link *)(void *)event, until_ns, train));
+		break;
+	case SIM_EVENT_PACKET:
+		heap_remove(&sim->heap, &event->node);
+		train[0] = (struct sim_packet *)(void *)event;
+		arrive_any(sim, train, 1);
+		break;
+	case SIM_EVENT_WRITABLE:
+		heap_remove(&sim->heap, &event->node);
+		f = fabric_of_event(event, offsetof(struct sim_fabric, event));
+		f->writable = true;
+		sim_due_set(f);
+		break;
+	case SIM_EVENT_SEND:
+		heap_remove(&sim->heap, &event->node);
+		f = fabric_of_event(event, offsetof(struct sim_fabric, send_event));
+		sim_runs_send(f, sim->now_ns);
+		sim_due_set(f); /* tx_busy() may say something else now */
+		break;
+	case SIM_EVENT_NEWS:
+		sim_due_set(fabric_of_event(event, offsetof(struct sim_fabric, news_event)));
+		break;
+	}
+}
+
+void sim_advance(struct sim *sim, uint64_t until_ns)
+{
 	struct heap_node *node;
 
 	while ((node = heap_first(&sim->heap)) && node->key <= until_ns) {
-		struct sim_event *event = (struct sim_event *)(void *)node;
-
 		sim->now_ns = u64_max(sim->now_ns, node->key);
-		switch (event->kind) {
-		case SIM_EVENT_LINK:
-			arrive_any(
-				sim, train,
-				take_train(sim, (struct sim_link *)(void *)event, until_ns, train));
-			break;
-		case SIM_EVENT_PACKET:
-			heap_remove(&sim->heap, node);
-			train[0] = (struct sim_packet *)(void *)event;
-			arrive_any(sim, train, 1);
-			break;
-		case SIM_EVENT_WRITABLE:
-			heap_remove(&sim->heap, node);
-			((struct sim_fabric *)(uintptr_t)((uint8_t *)event -
-							  offsetof(struct sim_fabric, event)))
-				->writable = true;
-			break;
-		case SIM_EVENT_SEND:
-			heap_remove(&sim->heap, node);
-			sim_runs_send((struct sim_fabric *)(uintptr_t)((uint8_t *)event -
-								       offsetof(struct sim_fabric,
-										send_event)),
-				      sim->now_ns);
-			break;
-		}
+		happen(sim, (struct sim_event *)(void *)node, until_ns);
 	}
 	sim->now_ns = u64_max(sim->now_ns, until_ns);
+}
+
+bool sim_run(struct sim *sim, uint64_t until_ns)
+{
+	struct heap_node *node;
+	bool news;
+
+	sim->running = true;
+	for (;;) {
+		if (sim->news)
+			until_ns = u64_min(until_ns, sim->now_ns);
+		node = heap_first(&sim->heap);
+		if (!node || node->key > until_ns)
+			break;
+		sim->now_ns = u64_max(sim->now_ns, node->key);
+		happen(sim, (struct sim_event *)(void *)node, until_ns);
+	}
+	sim->running = false;
+	sim->now_ns = u64_max(sim->now_ns, until_ns);
+	news = sim->news;
+	sim->news = false;
+	return news;
 }
 
 uint64_t sim_now(const struct sim *sim)
@@ -666,6 +789,9 @@ static uint64_t check_fifo(const struct sim_link *l)
 static uint64_t check_fabric(const struct sim_fabric *f)
 {
 	SDR_ASSERT((f->runs.head != NULL) == (f->send_event.node.pos != HEAP_NONE));
+	SDR_ASSERT(!f->listed || f->due);
+	SDR_ASSERT(f->due || f->news_event.node.pos != HEAP_NONE ||
+		   !(f->writable || f->pend || f->ctrl.head || f->cq_n));
 	return f->ctrl.n;
 }
 

@@ -4,8 +4,8 @@
  * maybe corrupted, verified and decoded by the very code that fabric/udp runs; only the
  * sockets are missing. Single-threaded, seeded: a seed replays a run to the packet.
  *
- * A world is driven by its owner: poll the fabrics, then sim_advance() to the earlier of
- * sim_next_event_ns() and the owner's own timers. Nothing calls back but the filter.
+ * A world is driven by its owner: poll the fabrics that sim_due_take() names, then sim_run() to
+ * the owner's own timers. Nothing calls back but the filter.
  *
  * It deliberately knows nothing of sockets and of real time. Addresses look like IPv4
  * ones (10.x.y.z from the host's number, UDP port from the fabric's), so that what is
@@ -146,6 +146,8 @@ struct sim_device {
 	uint32_t generations;  /* 1, 2 or 4; 0: 4 */
 	uint32_t recv_depth;   /* nic: receives of a transport QP; 0: no end of them */
 	uint64_t late_ns;      /* as in fabric_caps */
+	uint64_t coalesce_ns;  /* its owner is told of what arrives so long after the first of it,
+				* and then of all of it; see sim_run(). 0: at once */
 	uint64_t zero_copy_ns; /* FABRIC_CAP_ZERO_COPY: so long after post memory with an mr is
 				* read, and the run sent. 0: at once */
 };
@@ -183,6 +185,17 @@ uint64_t sim_next_event_ns(const struct sim *sim);
  * next event is allowed: arrivals keep their times, and trains are handled together.
  */
 void sim_advance(struct sim *sim, uint64_t until_ns);
+/*
+ * The same, but ends as soon as a fabric has something for poll that it was not due for: true, and
+ * the time is that of the news; all that happens in that instant has happened. One that poll left
+ * something in is due anew.
+ */
+bool sim_run(struct sim *sim, uint64_t until_ns);
+/* The fabric that has been due longest, each once until it is polled; NULL: none. */
+struct fabric *sim_due_take(struct sim *sim);
+/* A word of the owner's for it; NULL before. */
+void sim_owner_set(struct fabric *f, void *owner);
+void *sim_owner(const struct fabric *f);
 
 /*
  * Seams for tests.

@@ -133,6 +133,7 @@ static void sim_close(struct fabric *fabric)
 		sim_qp_destroy(&f->qps->base);
 	SDR_ASSERT(!f->ctrl.head && !f->pend);
 	heap_remove(&f->sim->heap, &f->event.node);
+	sim_due_clear(f);
 	alloc_free(f->sim->alloc, f->cq);
 	f->sim->fabric[f->index] = NULL;
 	alloc_free(f->sim->alloc, f);
@@ -283,6 +284,7 @@ static int sim_poll(struct fabric *fabric, struct fabric_event *ev, unsigned int
 
 	if (f->cq_n)
 		sim_rdma_poll(f);
+	sim_due_clear(f);
 	if (f->writable && n < max) {
 		f->writable = false;
 		ev[n].type = FABRIC_EV_WRITABLE;
@@ -300,6 +302,8 @@ static int sim_poll(struct fabric *fabric, struct fabric_event *ev, unsigned int
 	}
 	while (f->ctrl.head && n < max)
 		n += take_ctrl(f, &ev[n]);
+	if (f->writable || f->pend || f->ctrl.head)
+		sim_due_set(f);
 	return (int)n;
 }
 

@@ -24,7 +24,13 @@
 #define SIM_QPN_FIRST 2u  /* 0 and 1 are special in RoCE */
 #define SIM_TX_KEYS 4096u /* more messages than can be under way, so none are confused */
 
-enum sim_event_kind { SIM_EVENT_LINK, SIM_EVENT_PACKET, SIM_EVENT_WRITABLE, SIM_EVENT_SEND };
+enum sim_event_kind {
+	SIM_EVENT_LINK,
+	SIM_EVENT_PACKET,
+	SIM_EVENT_WRITABLE,
+	SIM_EVENT_SEND,
+	SIM_EVENT_NEWS
+};
 
 /* An entry of the world's one heap, embedded first in what it is about. */
 struct sim_event {
@@ -169,9 +175,18 @@ struct sim_completion {
 	uint32_t slot, packet, fragment, len;
 };
 
+/*
+ * Invariant: while there is something for poll, it is due, or news_event is in the heap, or poll is
+ * running.
+ */
 struct sim_fabric {
 	struct fabric base;
 	struct sim_event event; /* WRITABLE is due then */
+	struct sim_event news_event;
+	struct sim_fabric *due_next, *due_prev;
+	bool due;    /* there is something for poll, */
+	bool listed; /* ... and it is in the world's list: nobody took it */
+	void *owner;
 	struct sim *sim;
 	uint32_t index; /* in the world */
 	uint32_t host;
@@ -241,6 +256,9 @@ struct sim {
 	uint64_t link_epoch; /* changes with the set of links, and of lists of drops */
 	struct sim_drops *drops;
 	bool payload_off;
+	struct sim_fabric *due, *due_tail; /* longest due first */
+	bool news;			   /* one has become due since sim_run() said so */
+	bool running;			   /* in sim_run() */
 	struct sim_link *link[SIM_LINK_BUCKETS];
 	struct sim_qpn *qpn[SIM_QPN_BUCKETS];
 	struct deliver_flow flow; /* rocev2: what every ICRC covers */
@@ -308,6 +326,11 @@ int sim_link_change(struct sim *sim, struct sim_link *l, const struct link_attr 
 void sim_launch(struct sim *sim, struct sim_link *l, struct sim_packet *p, uint64_t deliver_ns);
 /* Tells the owner at the next poll. */
 void sim_pend(struct sim_fabric *f, struct sim_qp *qp, uint32_t what);
+/* There is something for poll: of what arrives, or for another reason, which does not wait. */
+void sim_news(struct sim_fabric *f);
+void sim_due_set(struct sim_fabric *f);
+/* Poll begins: what it leaves is to be told anew. */
+void sim_due_clear(struct sim_fabric *f);
 
 /* sim_paths.c: the link that a packet takes, made where there is none yet; NULL: no memory. */
 struct sim_link *sim_link_use(struct sim *sim, const struct sim_head *head, uint8_t proto);

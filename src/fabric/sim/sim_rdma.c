@@ -252,6 +252,7 @@ void sim_rdma_arrive(struct sim_fabric *f, struct sim_qp *qp, uint32_t which,
 	done = completion_new(f);
 	if (!done)
 		return; /* no memory: as if it had been lost */
+	sim_news(f);
 	if (to && !pkt->absent)
 		memcpy(to, payload, data.length);
 	*done = (struct sim_completion){.qp = qp,

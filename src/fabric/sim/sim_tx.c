@@ -49,8 +49,10 @@ static bool queue_full(struct sim_fabric *f, const struct sim_link *l)
 	drain = (unsigned __int128)(queued - limit / 2) * 8 * NS_PER_S;
 	if (f->event.node.pos == HEAP_NONE &&
 	    heap_set(&f->sim->heap, &f->event.node,
-		     f->sim->now_ns + (uint64_t)((drain + rate - 1) / rate), f->sim->seq++))
+		     f->sim->now_ns + (uint64_t)((drain + rate - 1) / rate), f->sim->seq++)) {
 		f->writable = true; /* no memory for the event: tell at once */
+		sim_due_set(f);
+	}
 	deliver_count(&f->worker, SDR_CTR_tx_again, 1);
 	return true;
 }
@@ -321,6 +323,7 @@ static void runs_timer(struct sim_fabric *f)
 	if (f->runs_full && f->runs.n <= SIM_SEND_RUNS / 2) {
 		f->runs_full = false;
 		f->writable = true;
+		sim_due_set(f);
 	}
 }
 
