@@ -44,6 +44,16 @@ static struct plan_result ask(const struct line *l, enum plan_scheme scheme, dou
 	return out;
 }
 
+/* What the source has is wrong (see the table): a ratio below 1. */
+static bool only_below_one(struct line *l, double got)
+{
+	if (strcmp(l->value[l->used], "-") != 0)
+		return false;
+	l->used++;
+	l->bad += !(got > 0 && got < 1);
+	return true;
+}
+
 /* Half a unit of the last digit that is printed, and a little; `plus` on top. */
 static void compare(struct line *l, double got, double plus)
 {
@@ -84,13 +94,33 @@ static void figure_3(struct line *l)
 
 static void figure_9(struct line *l)
 {
+	bool mean = strstr(l->table, "mean") != NULL;
+
 	for (int i = 8; i >= 1; i--) {
 		struct plan_result sr = ask(l, PLAN_SR, pow(10, -i), 0);
 		struct plan_result ec = ask(l, PLAN_EC, pow(10, -i), 0);
-		bool mean = strcmp(l->table, "9-mean") == 0;
 
-		compare(l, mean ? sr.mean_s / ec.mean_s : sr.p999_s / ec.p999_s, 0);
+		double got = mean ? sr.mean_s / ec.mean_s : sr.p999_s / ec.p999_s;
+
+		if (!only_below_one(l, got))
+			compare(l, got, 0);
 	}
+}
+
+#define FIGURE_9_CHUNK 65536u
+
+/* What the paper calls loss may be that of packets ... */
+static void figure_9b(struct line *l)
+{
+	l->job.chunk_bytes = FIGURE_9_CHUNK;
+	figure_9(l);
+}
+
+/* ... or of chunks. */
+static void figure_9c(struct line *l)
+{
+	l->job.packet_bytes = FIGURE_9_CHUNK;
+	figure_9b(l);
 }
 
 static void figure_10a(struct line *l)
@@ -196,10 +226,12 @@ static void (*figure(const char *table))(struct line *)
 		const char *table;
 		void (*check)(struct line *);
 	} figures[] = {
-		{"3a", figure_3},    {"3b", figure_3},	   {"3c", figure_3},
-		{"12", figure_3},    {"9-mean", figure_9}, {"9-p999", figure_9},
-		{"10a", figure_10a}, {"10b", figure_10b},  {"10d", figure_10d},
-		{"13", figure_13},   {"15", figure_15},	   {"e", figure_e},
+		{"3a", figure_3},	{"3b", figure_3},	{"3c", figure_3},
+		{"12", figure_3},	{"9-mean", figure_9},	{"9-p999", figure_9},
+		{"10a", figure_10a},	{"10b", figure_10b},	{"10d", figure_10d},
+		{"13", figure_13},	{"15", figure_15},	{"e", figure_e},
+		{"9b-mean", figure_9b}, {"9b-p999", figure_9b}, {"9c-mean", figure_9c},
+		{"9c-p999", figure_9c},
 	};
 
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
@@ -257,7 +289,7 @@ static void test_figures(void **state)
 	}
 	fclose(f);
 	print_message("%d values in %d lines\n", values, lines);
-	assert_int_equal(lines, 214);
+	assert_int_equal(lines, 242);
 	assert_int_equal(bad, 0);
 }
 

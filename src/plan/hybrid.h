@@ -4,6 +4,10 @@
  * because no resend of it could end in time; losses before it are resent behind the
  * injection, which costs nothing but the resends. Feed it an estimate that is high rather
  * than low, of loss and of burst: too much parity costs per cents, too little round trips.
+ *
+ * Under bursts the study that found the rule prints an m that follows an older form of it than
+ * its text does. The text is what stands here: its m is one to five units higher there (never
+ * lower; equal for independent losses), and the times are the ones that the study prints.
  */
 #ifndef SDR_PLAN_HYBRID_H
 #define SDR_PLAN_HYBRID_H
