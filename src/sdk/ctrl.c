@@ -315,6 +315,8 @@ void ctrl_on_datagram(struct sdr_qp *qp, const struct fabric_event *ev, uint64_t
 		else if (ctrl_own(qp, &msg, ev, number, now))
 			sdk_count(qp->ctx, SDR_CTR_ctrl_malformed);
 	}
+	if (ev->path && qp->state != SDR_QP_ERROR)
+		ping_path(qp, ev, now);
 	sdk_qp_dirty(qp);
 }
 

@@ -4,6 +4,7 @@
  * share; which file does what:
  *
  *   ctx.c     contexts: progress, deadlines, counters
+ *   check.c   what must hold, for tests
  *   device.c  devices by name
  *   qp.c      queue pairs: creation, connection info, connecting, state, queries
  *   send.c    one-shot and streaming sends
@@ -270,6 +271,7 @@ struct sdk_channel {
 	uint64_t ping_wait_ns;
 	uint64_t probe_nonce; /* PING on a candidate path */
 	uint32_t probe_path;
+	uint64_t probe_ns;
 	bool answered;
 	struct sdk_trains *trains; /* NULL: never sent nor seen any */
 	/* rocev2: the newest packet as the device tells it, and its message when that was news. */
@@ -422,6 +424,7 @@ void ping_service(struct sdr_qp *qp, uint64_t now);
 uint64_t ping_deadline(const struct sdr_qp *qp);
 void ping_on_ping(struct sdr_qp *qp, const struct wire_ping *ping, const struct fabric_event *ev,
 		  uint64_t now);
+void ping_path(struct sdr_qp *qp, const struct fabric_event *ev, uint64_t now);
 void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct fabric_event *ev,
 		  uint64_t now);
 /* The application uses the QP: from idle to busy. */
@@ -446,6 +449,9 @@ void train_on_seen(struct sdr_qp *qp, const struct wire_train_seen *msg, uint32_
 void train_service(struct sdr_qp *qp, uint64_t now);
 uint64_t train_deadline(const struct sdr_qp *qp);
 void train_fini(struct sdr_qp *qp);
+
+/* check.c: asserts the invariants (debug builds); between two calls, without workers. */
+void sdk_ctx_check(const struct sdr_ctx *ctx);
 
 /* simctx.c */
 void sdk_sim_ctx_gone(struct sdr_ctx *ctx);

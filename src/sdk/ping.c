@@ -118,24 +118,34 @@ void ping_on_ping(struct sdr_qp *qp, const struct wire_ping *ping, const struct 
 	int len = wire_pong_put(body, sizeof(body), &pong);
 
 	(void)ctrl_queue(qp, WIRE_MSG_PONG, body, (size_t)len, ev->channel, ev->path);
-	if (ev->path) {
-		/* A new address speaks for this channel: it must answer a nonce of ours. */
-		struct wire_ping probe;
-
-		if (rng_secret(&ch->probe_nonce, sizeof(ch->probe_nonce)))
-			return;
-		ch->probe_path = ev->path;
-		probe.nonce = ch->probe_nonce;
-		len = wire_ping_put(body, sizeof(body), &probe);
-		(void)ctrl_queue(qp, WIRE_MSG_PING, body, (size_t)len, ev->channel, ev->path);
-		return;
-	}
-	if (qp->active)
+	if (qp->active || ev->path)
 		return;
 	if (!ch->answered && !ch->first_ns)
 		ch->ping_at_ns = 0; /* at the next service: asks back to prove this direction */
 	/* It has our token and we have its address: receives may be granted a round trip early. */
 	sdk_qp_connected(qp, now);
+}
+
+/*
+ * A new address speaks for this channel, whatever it says: it must answer a nonce of ours. Not
+ * another one before that had its time, or a path that says much would never be proved.
+ */
+void ping_path(struct sdr_qp *qp, const struct fabric_event *ev, uint64_t now)
+{
+	struct sdk_channel *ch = &qp->live->channel[ev->channel];
+	struct wire_ping probe;
+	uint8_t body[8];
+	int len;
+
+	if (ch->probe_path == ev->path && now - ch->probe_ns < sdk_patience(qp))
+		return;
+	if (rng_secret(&ch->probe_nonce, sizeof(ch->probe_nonce)))
+		return;
+	ch->probe_path = ev->path;
+	ch->probe_ns = now;
+	probe.nonce = ch->probe_nonce;
+	len = wire_ping_put(body, sizeof(body), &probe);
+	(void)ctrl_queue(qp, WIRE_MSG_PING, body, (size_t)len, ev->channel, ev->path);
 }
 
 /* When the PING of this nonce left; 0: none of ours, or answered before. */
@@ -191,6 +201,7 @@ void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct 
 
 	if (ev->path && ch->probe_nonce && pong->nonce == ch->probe_nonce) {
 		ch->probe_nonce = 0;
+		ch->probe_ns = now; /* what comes late from the old address asks for nothing */
 		if (qp->ctx->fabric->ops->path_use(qp->fqp, ev->channel, ev->path))
 			return;
 		live->path_changes++;
