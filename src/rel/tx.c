@@ -233,6 +233,17 @@ bool rel_tx_pending(const struct rel_tx *tx)
 	return !tx->stalled && (tx->lost_now > 0 || unsent_msg(tx) != NULL);
 }
 
+/*
+ * Trains of one channel differ in their time, though many may go out in what a clock calls one
+ * instant: so time tells their order, as holes are judged by it.
+ */
+static uint64_t stamp_ns(const struct rel_channel *ch, uint64_t now_ns)
+{
+	if (ch->log.tail == ch->log.head)
+		return now_ns;
+	return u64_max(now_ns, rel_train_at(ch, ch->log.tail - 1)->sent_ns + 1);
+}
+
 /* Appends to the channel's log, unwrapping the PSN. */
 static struct rel_train *log_train(struct rel_tx *tx, struct rel_channel *ch, uint32_t psn24,
 				   uint64_t now_ns)
@@ -246,10 +257,11 @@ static struct rel_train *log_train(struct rel_tx *tx, struct rel_channel *ch, ui
 		ch->first_sent_ns = ch->delivered_ns = now_ns;
 	if (rel_tx_inflight_all(tx) == 0)
 		tx->busy_since_ns = now_ns;
+	uint64_t sent_ns = stamp_ns(ch, now_ns);
 	struct rel_train *train = rel_ring_push(&ch->log);
 	*train = (struct rel_train){
 		.psn = psn,
-		.sent_ns = now_ns,
+		.sent_ns = sent_ns,
 		.delivered = ch->delivered,
 		.delivered_ns = ch->delivered_ns,
 		.first_sent_ns = ch->first_sent_ns,
@@ -338,7 +350,7 @@ void rel_tx_sent(struct rel_tx *tx, const struct rel_range *sent, uint32_t chann
 		/* A probe's packet is outstanding already. */
 		rel_detach(tx, &w, bits & ~w.page->lost[w.at]);
 		const struct rel_last *lost = take_lost(tx, &w, bits, was);
-		rel_attach(tx, &w, bits, channel, now_ns, lost);
+		rel_attach(tx, &w, bits, channel, train->sent_ns, lost);
 	}
 	if (sent->first == msg->next)
 		msg->next += sent->count;

@@ -20,6 +20,11 @@ struct ack_view {
 	/* A hole last sent at or before this is lost; 0: no proof. */
 	uint64_t lost_before_ns[REL_MAX_CHANNELS];
 	uint64_t overdue_ns[REL_MAX_CHANNELS]; /* the same, but for the reorder window */
+	/* Of the newest packet's train, what went before it: it is older, though not by time. */
+	struct {
+		uint64_t sent_ns;
+		uint32_t message, first, count;
+	} before[REL_MAX_CHANNELS];
 	/* Losses that were none: how far later packets had overtaken them; 0: none. */
 	uint64_t overtaken_ns[REL_MAX_CHANNELS];
 	bool duplicated[REL_MAX_CHANNELS];
@@ -92,6 +97,18 @@ static void newest_advance(struct rel_tx *tx, struct rel_channel *ch, uint64_t p
 	rel_rtt_sample(&tx->rtt, out->rtt_sample_ns, now_ns);
 }
 
+/* `ahead` packets of the train went before the one that the ACK names. */
+static void note_before(const struct rel_train *train, uint64_t ahead, uint32_t channel,
+			struct ack_view *view)
+{
+	if (train->untracked || ahead >= train->n)
+		return;
+	view->before[channel].sent_ns = train->sent_ns;
+	view->before[channel].message = train->message;
+	view->before[channel].first = train->first;
+	view->before[channel].count = (uint32_t)ahead;
+}
+
 static uint64_t merge(uint64_t *known, uint64_t told)
 {
 	uint64_t more = u64_sub_floor(told, *known);
@@ -152,10 +169,13 @@ static uint64_t date_by_psn(struct rel_tx *tx, struct rel_channel *ch,
 	if (!ch->newest_valid || psn > ch->newest_psn)
 		newest_advance(tx, ch, psn, arrival_ns(fact, view), true, view->now_ns, out);
 	out->newest_sent_ns = ch->newest_sent_ns;
+	uint64_t pos = log_after(ch, psn);
+	const struct rel_train *train = pos > ch->log.head ? rel_train_at(ch, pos - 1) : NULL;
+	if (train)
+		note_before(train, psn - train->psn, fact->id, view);
 	if (psn == ch->newest_psn)
 		return ch->newest_sent_ns;
-	uint64_t pos = log_after(ch, psn);
-	return pos > ch->log.head ? rel_train_at(ch, pos - 1)->sent_ns : 0;
+	return train ? train->sent_ns : 0;
 }
 
 /*
@@ -185,6 +205,7 @@ static uint64_t date_by_packet(struct rel_tx *tx, struct rel_channel *ch,
 	if (train) {
 		uint64_t psn = train->psn + (packet - train->first);
 		sent_ns = train->sent_ns;
+		note_before(train, packet - train->first, fact->id, view);
 		if (!ch->newest_valid || psn > ch->newest_psn)
 			newest_advance(tx, ch, psn, arrived_ns, once, view->now_ns, out);
 		view->none_after_ns[fact->id] =
@@ -233,14 +254,19 @@ static void make_proof(const struct rel_tx *tx, struct ack_view *view)
 {
 	for (uint32_t i = 0; i < tx->params.channels; i++) {
 		const struct rel_channel *ch = &tx->ch[i];
-		if (!tx->params.scheme.nack || !view->newest_sent_ns[i])
+		if (!tx->params.scheme.nack || !view->newest_sent_ns[i]) {
+			view->before[i].count = 0;
 			continue;
+		}
 		uint64_t min_rtt = u64_max(rel_rtt_min_ns(rel_channel_rtt(tx, ch)), 1);
 		uint64_t by_time =
 			u64_sub_floor(view->overdue_ns[i], rel_reorder_window_ns(tx, ch));
 		uint64_t by_age = u64_sub_floor(view->now_ns, min_rtt);
-		view->lost_before_ns[i] =
-			u64_min(view->newest_sent_ns[i] - 1, u64_min(by_time, by_age));
+		uint64_t before_ns = u64_min(by_time, by_age);
+		view->lost_before_ns[i] = u64_min(view->newest_sent_ns[i] - 1, before_ns);
+		if (view->before[i].sent_ns != view->newest_sent_ns[i] ||
+		    view->newest_sent_ns[i] > before_ns)
+			view->before[i].count = 0;
 	}
 }
 
@@ -311,6 +337,19 @@ static void mark_word(struct rel_tx *tx, struct rel_word *w, uint64_t bits, stru
 	}
 }
 
+/* Of bits last sent on a channel at that time: those proven lost. */
+static uint64_t proven(const struct rel_word *w, uint64_t bits, uint32_t channel, uint64_t sent_ns,
+		       const struct ack_view *view)
+{
+	uint32_t first = view->before[channel].first, count = view->before[channel].count;
+	if (sent_ns <= view->lost_before_ns[channel])
+		return bits;
+	if (!count || sent_ns != view->before[channel].sent_ns ||
+	    w->msg->message != view->before[channel].message)
+		return 0;
+	return bits & rel_mask_below(w->unit, first + count) & ~rel_mask_below(w->unit, first);
+}
+
 /* Of bits last sent on one channel at one time, or bit by bit: those proven lost. */
 static void judge_word(struct rel_tx *tx, struct rel_word *w, uint64_t bits, struct ack_view *view)
 {
@@ -321,13 +360,12 @@ static void judge_word(struct rel_tx *tx, struct rel_word *w, uint64_t bits, str
 	uint64_t any = 0;
 	if (plain) {
 		const struct rel_unit *u = &w->page->unit[w->at];
-		if (u->sent_ns <= view->lost_before_ns[u->channel])
-			any = lost[u->channel] = plain;
+		any = lost[u->channel] = proven(w, plain, u->channel, u->sent_ns, view);
 	}
 	for (; exc; exc &= exc - 1) {
 		unsigned int bit = (unsigned int)__builtin_ctzll(exc);
 		struct rel_last last = rel_last_of(tx, w, bit);
-		if (last.sent_ns > view->lost_before_ns[last.channel])
+		if (!proven(w, UINT64_C(1) << bit, last.channel, last.sent_ns, view))
 			continue;
 		lost[last.channel] |= UINT64_C(1) << bit;
 		any |= UINT64_C(1) << bit;
