@@ -18,27 +18,27 @@ class EngineFailed(Exception):
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """How much of the engine's time is spent."""
-    packets: int = 3_000_000  # a cell's, in all its runs
+    packets: int = 1_200_000  # a cell's, in all its runs
+    most_runs: int = 300
+    least_runs: int = 2
     most_bytes: int = 8 * GIB
-    tail_bytes: int = 8 * MIB  # up to here as many runs as a p99.9 needs
-    least_runs: int = 4
+    tails: tuple = (2 * MIB,)  # sizes with as many runs as a p99.9 needs
     runs: int | None = None  # exactly so many, whatever they cost
     thin: bool = True  # of the large grids only a part
 
     def runs_of(self, cell):
         if self.runs:
             return self.runs
-        wanted = self.packets // cell.packets
-        if cell.bytes <= self.tail_bytes:
-            wanted = max(wanted, TAIL_RUNS)
-        return min(max(wanted, self.least_runs), TAIL_RUNS)
+        if cell.bytes in self.tails:
+            return TAIL_RUNS
+        return min(max(self.packets // cell.packets, self.least_runs), self.most_runs)
 
     def with_runs(self, runs):
         return dataclasses.replace(self, runs=runs)
 
 
-QUICK = Plan(packets=100_000, most_bytes=32 * MIB, tail_bytes=0)
-FULL = Plan(packets=80_000_000, tail_bytes=128 * MIB, least_runs=20, thin=False)
+QUICK = Plan(packets=100_000, most_runs=100, most_bytes=32 * MIB, tails=())
+FULL = Plan(packets=80_000_000, most_runs=TAIL_RUNS, least_runs=20, tails=(), thin=False)
 
 
 def why_not(cell, plan):

@@ -198,7 +198,7 @@ class Pure(unittest.TestCase):
         for cell in (cells.Cell("ec"), cells.Cell("sr", bytes=16 << 30), cells.Cell("sr").read_as("B"),
                      cells.Cell("sr", kind="allreduce", nodes=4)):
             self.assertIsNotNone(engine.why_not(cell, plan), cell)
-        self.assertEqual(plan.runs_of(cells.Cell(bytes=1 << 20)), cells.TAIL_RUNS)
+        self.assertEqual(plan.runs_of(cells.Cell(bytes=2 << 20)), cells.TAIL_RUNS)
         self.assertEqual(plan.runs_of(cells.Cell(bytes=8 << 30)), plan.least_runs)
         self.assertEqual(plan.with_runs(7).runs_of(cells.Cell()), 7)
         thin, full = (figures.figure_12(0.025).asked(part) for part in (True, False))
