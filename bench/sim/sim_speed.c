@@ -39,12 +39,12 @@ static const char usage[] =
 	"  device=udp   or roce, nic\n"
 	"  scheme=sr-nack\n"
 	"  fixed=1      1: the rate is given to congestion control; 0: it is found\n"
-	"  grain=0      hosts look no oftener than this; 0: at every packet\n"
+	"  coalesce=0   hosts hear of packets so long after the first; 0: of each at once\n"
 	"  seed=1\n";
 
 struct options {
 	uint64_t pairs, conns, paths, channels, rate, delay, packet, size, depth, bytes, payload;
-	uint64_t fixed, grain, seed;
+	uint64_t fixed, coalesce, seed;
 	double loss;
 	const char *device, *scheme;
 };
@@ -65,9 +65,11 @@ struct world {
 	struct options o;
 	struct sdr_sim *sim;
 	struct host *host;
+	struct host **by_ctx; /* hash of their contexts */
+	uint64_t by_ctx_mask;
 	struct flow *flow;
 	uint64_t nflows, left; /* writes of all that have not ended at both ends, twice */
-	uint64_t steps, connected;
+	uint64_t steps, turns, connected;
 	void *mem;
 };
 
@@ -124,7 +126,7 @@ static bool option_set(struct options *o, const char *name, const char *value)
 		{"bytes", BYTES, &o->bytes, 1, UINT64_C(1) << 60},
 		{"payload", COUNT, &o->payload, 0, 1},
 		{"fixed", COUNT, &o->fixed, 0, 1},
-		{"grain", TIME, &o->grain, 0, UINT64_C(1) << 61},
+		{"coalesce", TIME, &o->coalesce, 0, UINT64_C(1) << 61},
 		{"seed", COUNT, &o->seed, 0, UINT64_MAX},
 	};
 
@@ -198,9 +200,19 @@ static void link_pair(struct world *w, int from, int to)
 		must(sdr_sim_paths_set(w->sim, from, to, (uint32_t)w->o.paths, link), "paths");
 }
 
+static struct host **host_of(const struct world *w, const struct sdr_ctx *ctx)
+{
+	uint64_t at = (uint64_t)(uintptr_t)ctx / 64 * UINT64_C(0x9e3779b97f4a7c15) >> 20;
+
+	while (w->by_ctx[at & w->by_ctx_mask] && w->by_ctx[at & w->by_ctx_mask]->ctx != ctx)
+		at++;
+	return &w->by_ctx[at & w->by_ctx_mask];
+}
+
 static void host_open(struct world *w, struct host *h, bool listen)
 {
-	const struct sdr_sim_device device = {.size = sizeof(device), .like = w->o.device};
+	const struct sdr_sim_device device = {
+		.size = sizeof(device), .like = w->o.device, .coalesce_ns = w->o.coalesce};
 	struct sdr_ctx_attr ca = {.size = sizeof(ca), .listen = listen};
 	struct sdr_net_attr na = {.size = sizeof(na)};
 
@@ -209,6 +221,7 @@ static void host_open(struct world *w, struct host *h, bool listen)
 	must(sdr_sim_device_set(w->sim, h->number, &device), "device");
 	ca.max_payload_bytes = (uint32_t)w->o.packet;
 	must(sdr_sim_ctx_create(w->sim, h->number, &ca, &h->ctx), "context");
+	*host_of(w, h->ctx) = h;
 	must(sdr_mr_reg(h->ctx, NULL, SIZE_MAX, 0, &h->mr), "memory");
 	na.use_ctx = h->ctx;
 	must(sdr_net_create(&na, &h->net), "net");
@@ -243,9 +256,12 @@ static void world_open(struct world *w)
 	w->nflows = w->o.pairs * w->o.conns;
 	w->host = calloc(2 * w->o.pairs, sizeof(*w->host));
 	w->flow = calloc(w->nflows, sizeof(*w->flow));
+	for (w->by_ctx_mask = 15; w->by_ctx_mask < 8 * w->o.pairs;)
+		w->by_ctx_mask = 2 * w->by_ctx_mask + 1;
+	w->by_ctx = calloc(w->by_ctx_mask + 1, sizeof(struct host *));
 	w->mem = mmap(NULL, w->o.size, w->o.payload ? PROT_READ | PROT_WRITE : PROT_NONE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (!w->host || !w->flow || w->mem == MAP_FAILED)
+	if (!w->host || !w->flow || !w->by_ctx || w->mem == MAP_FAILED)
 		die("memory", -ENOMEM);
 	must(sdr_sim_create(w->o.seed, &w->sim), "world");
 	if (!w->o.payload)
@@ -272,6 +288,7 @@ static void world_close(struct world *w)
 	sdr_sim_destroy(w->sim);
 	free(w->host);
 	free(w->flow);
+	free(w->by_ctx);
 }
 
 /* ---- running ---- */
@@ -321,29 +338,17 @@ static void host_take(struct world *w, struct host *h)
 
 static void step(struct world *w)
 {
-	uint64_t next = UINT64_MAX - 1, until;
+	struct sdr_ctx *ctx;
 
-	for (uint64_t i = 0; i < 2 * w->o.pairs; i++) {
-		uint64_t at;
+	while ((ctx = sdr_sim_due(w->sim))) {
+		struct host *h = *host_of(w, ctx);
 
-		must(sdr_net_progress(w->host[i].net), "progress");
-		host_take(w, &w->host[i]);
-		at = sdr_net_next_deadline_ns(w->host[i].net);
-		next = at < next ? at : next;
+		must(sdr_net_progress(h->net), "progress");
+		host_take(w, h);
+		w->turns++;
 	}
 	w->steps++;
-	if (next <= sdr_sim_now_ns(w->sim))
-		return;
-	(void)sdr_sim_step(w->sim, next);
-	until = sdr_sim_now_ns(w->sim) + w->o.grain;
-	until = until < next ? until : next;
-	while (sdr_sim_now_ns(w->sim) < until) {
-		uint64_t was = sdr_sim_now_ns(w->sim);
-
-		(void)sdr_sim_step(w->sim, until);
-		if (sdr_sim_now_ns(w->sim) == was)
-			break;
-	}
+	(void)sdr_sim_step(w->sim, UINT64_MAX - 1);
 }
 
 static double user_s(void)
@@ -388,9 +393,10 @@ static void report(const struct world *w, double before_s, double base_bytes)
 	       "%.0f ns each\n",
 	       (double)n / real_s / 1e6, (double)n / 1e6, (double)resent / 1e6, real_s,
 	       real_s / (double)n * 1e9);
-	printf("%.3f s of virtual time, %.1f Gbit/s of payload a pair, %.1f M steps\n", virtual_s,
-	       (double)w->o.bytes * 8 / virtual_s / 1e9 / (double)w->o.pairs,
-	       (double)w->steps / 1e6);
+	printf("%.3f s of virtual time, %.1f Gbit/s of payload a pair, %.2f M steps, %.2f M turns "
+	       "of hosts\n",
+	       virtual_s, (double)w->o.bytes * 8 / virtual_s / 1e9 / (double)w->o.pairs,
+	       (double)w->steps / 1e6, (double)w->turns / 1e6);
 	printf("peak memory %.1f MB (%.1f of it before the first write); rate x RTT of all pairs "
 	       "is %.1f MB\n",
 	       peak_bytes() / 1e6, base_bytes / 1e6, path / 1e6);

@@ -345,29 +345,32 @@ static void packet_drop(struct sim *sim, struct sim_packet *p)
 }
 
 /* In the link's order, so that a link has one entry in the heap, not one a packet. */
-static bool in_order(const struct sim_link *l, uint64_t deliver_ns)
+bool sim_in_order(const struct sim_link *l, uint64_t deliver_ns)
 {
 	return deliver_ns <= l->link.in_order_ns && (!l->fifo.head || deliver_ns >= l->last_ns);
 }
 
-void sim_launch(struct sim *sim, struct sim_link *l, struct sim_packet *p, uint64_t deliver_ns)
+bool sim_launch(struct sim *sim, struct sim_link *l, struct sim_packet *p, uint64_t deliver_ns)
 {
 	p->deliver_ns = deliver_ns;
 	p->seq = sim->seq++;
 	sim->in_flight++;
-	if (!in_order(l, deliver_ns)) {
+	if (!sim_in_order(l, deliver_ns)) {
 		p->event.kind = SIM_EVENT_PACKET;
 		heap_node_init(&p->event.node);
-		if (heap_set(&sim->heap, &p->event.node, deliver_ns, p->seq))
+		if (heap_set(&sim->heap, &p->event.node, deliver_ns, p->seq)) {
 			packet_drop(sim, p);
-		return;
+			return false;
+		}
+		return true;
 	}
 	if (!l->fifo.head && heap_set(&sim->heap, &l->event.node, deliver_ns, p->seq)) {
 		packet_drop(sim, p);
-		return;
+		return false;
 	}
 	sim_fifo_put(&l->fifo, p);
 	l->last_ns = deliver_ns;
+	return true;
 }
 
 /* News. */
@@ -591,8 +594,11 @@ static unsigned int pass_nat(struct sim *sim, struct sim_packet **p, unsigned in
 /* n packets of one kind, with the same ports, for one fabric and channel; takes them. */
 static void arrive_any(struct sim *sim, struct sim_packet **p, unsigned int n)
 {
-	struct sim_fabric *f = fabric_at(sim, p[0]->head.to_fabric);
+	struct sim_fabric *f;
 
+	if (!n)
+		return;
+	f = fabric_at(sim, p[0]->head.to_fabric);
 	sim->now_ns = u64_max(sim->now_ns, p[n - 1]->deliver_ns);
 	if (p[0]->head.to_host < sim->nhosts && sim->host[p[0]->head.to_host].nat)
 		n = pass_nat(sim, p, n);
@@ -627,6 +633,20 @@ static uint64_t train_end(const struct sim *sim, const struct sim_packet *p, uin
 	return u64_min(until_ns, p->deliver_ns + f->attr.device.coalesce_ns);
 }
 
+static struct sim_packet *link_take(struct sim *sim, struct sim_link *l)
+{
+	return l->fifo.head->kind == SIM_PKT_FLIGHT ? sim_flight_take(sim, l)
+						    : sim_fifo_take(&l->fifo);
+}
+
+static bool continues(const struct sim_packet *p, const struct sim_packet *first)
+{
+	return p->head.to_fabric == first->head.to_fabric &&
+	       p->head.channel == first->head.channel &&
+	       (p->kind == SIM_PKT_REFUSED) == (first->kind == SIM_PKT_REFUSED) &&
+	       p->head.src_port == first->head.src_port && p->head.dst_port == first->head.dst_port;
+}
+
 /* The head of a link's fifo and those after it that nothing else comes between. */
 static unsigned int take_train(struct sim *sim, struct sim_link *l, uint64_t until_ns,
 			       struct sim_packet *train[DELIVER_MAX_TRAIN])
@@ -639,13 +659,12 @@ static unsigned int take_train(struct sim *sim, struct sim_link *l, uint64_t unt
 	other = heap_first(&sim->heap);
 	until_ns = train_end(sim, l->fifo.head, until_ns);
 	do {
-		train[n++] = sim_fifo_take(&l->fifo);
+		p = link_take(sim, l);
+		if (p)
+			train[n++] = p;
 		p = l->fifo.head;
-	} while (p && n < DELIVER_MAX_TRAIN && p->deliver_ns <= until_ns && before(p, other) &&
-		 p->head.to_fabric == train[0]->head.to_fabric &&
-		 p->head.channel == train[0]->head.channel && p->kind == train[0]->kind &&
-		 p->head.src_port == train[0]->head.src_port &&
-		 p->head.dst_port == train[0]->head.dst_port);
+	} while (p && n && n < DELIVER_MAX_TRAIN && p->deliver_ns <= until_ns && before(p, other) &&
+		 continues(p, train[0]));
 	/* It was in the heap: there is room. */
 	if (p)
 		(void)heap_set(&sim->heap, &l->event.node, p->deliver_ns, p->seq);
@@ -779,9 +798,11 @@ static uint64_t check_fifo(const struct sim_link *l)
 	SDR_ASSERT((l->fifo.head != NULL) == (l->event.node.pos != HEAP_NONE));
 	SDR_ASSERT(!l->fifo.head || (l->event.node.key == l->fifo.head->deliver_ns &&
 				     l->event.node.tie == l->fifo.head->seq));
-	for (const struct sim_packet *p = l->fifo.head; p; p = p->next, n++)
+	for (const struct sim_packet *p = l->fifo.head; p; p = p->next) {
+		n += p->kind == SIM_PKT_FLIGHT ? sim_flight_left(p) : 1;
 		SDR_ASSERT(!p->next || p->deliver_ns < p->next->deliver_ns ||
 			   (p->deliver_ns == p->next->deliver_ns && p->seq < p->next->seq));
+	}
 	SDR_ASSERT(n == l->fifo.n);
 	return n;
 }

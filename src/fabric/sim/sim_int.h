@@ -38,7 +38,7 @@ struct sim_event {
 	enum sim_event_kind kind;
 };
 
-enum sim_packet_kind { SIM_PKT_WIRE, SIM_PKT_REFUSED };
+enum sim_packet_kind { SIM_PKT_WIRE, SIM_PKT_REFUSED, SIM_PKT_FLIGHT /* sim_flight.c */ };
 
 /* Who sends from where to where. */
 struct sim_head {
@@ -61,9 +61,18 @@ struct sim_packet {
 	enum sim_packet_kind kind;
 	uint32_t pool_class;
 	bool ce;
-	uint32_t len;	 /* on the wire */
-	uint32_t absent; /* as in deliver_pkt: bytes has len - absent */
-	uint8_t bytes[]; /* BTH to trailer */
+	uint32_t len;		     /* on the wire */
+	uint32_t absent;	     /* as in deliver_pkt: bytes has len - absent */
+	_Alignas(8) uint8_t bytes[]; /* BTH to trailer */
+};
+
+/* What the bytes of a run's packets follow from. */
+struct sim_data {
+	struct wire_data_template tmpl;
+	struct protect_key key; /* sdr mode */
+	bool rocev2;
+	uint64_t offset; /* of the first, in the message */
+	uint32_t first_psn, payload_bytes, last_bytes, count;
 };
 
 struct sim_fifo {
@@ -322,8 +331,10 @@ struct sim_link *sim_link_find(const struct sim *sim, uint32_t from, uint32_t to
 struct sim_link *sim_link_get(struct sim *sim, uint32_t from, uint32_t to, uint32_t channel);
 /* Gives it new attributes, with copies of their lists. */
 int sim_link_change(struct sim *sim, struct sim_link *l, const struct link_attr *attr);
-/* On its way; takes the packet, which arrives at deliver_ns. */
-void sim_launch(struct sim *sim, struct sim_link *l, struct sim_packet *p, uint64_t deliver_ns);
+/* On its way; takes the packet, which arrives at deliver_ns. False: no memory, it is gone. */
+bool sim_launch(struct sim *sim, struct sim_link *l, struct sim_packet *p, uint64_t deliver_ns);
+/* Would it keep the link's order? */
+bool sim_in_order(const struct sim_link *l, uint64_t deliver_ns);
 /* Tells the owner at the next poll. */
 void sim_pend(struct sim_fabric *f, struct sim_qp *qp, uint32_t what);
 /* There is something for poll: of what arrives, or for another reason, which does not wait. */
@@ -362,6 +373,22 @@ void sim_runs_forget(struct sim_fabric *f, const struct sim_qp *qp);
 bool sim_tx_busy(struct fabric_qp *qp, uint32_t message);
 /* "Port unreachable" from the host that p came to, back to its sender. */
 void sim_refuse(struct sim *sim, const struct sim_packet *p);
+
+/* A run's packet, sealed. Its payload, or NULL where that is absent. NULL: no memory. */
+struct sim_packet *sim_data_packet(struct sim *sim, const struct sim_data *data, uint32_t index,
+				   const uint8_t *payload);
+
+/* sim_flight.c */
+/*
+ * Launches packet `index` of a run, one that is in order; *flight, NULL at first, is where the
+ * run's packet before it went, if nothing else was launched since. False: no memory.
+ */
+bool sim_flight_add(struct sim *sim, struct sim_link *l, const struct sim_head *head,
+		    const struct sim_data *data, uint32_t index, uint64_t deliver_ns, bool ce,
+		    struct sim_packet **flight);
+/* The next packet of the flight that is first in its link; NULL: no memory, it is gone. */
+struct sim_packet *sim_flight_take(struct sim *sim, struct sim_link *l);
+uint32_t sim_flight_left(const struct sim_packet *flight);
 
 /* sim_drops.c */
 struct sim_drops *sim_drops_find(const struct sim *sim, uint32_t from, uint32_t to);

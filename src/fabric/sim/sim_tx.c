@@ -136,7 +136,9 @@ static void fly(struct sim *sim, struct sim_link *l, struct sim_packet *p, const
 	sim_launch(sim, l, p, plan->at_ns[0]);
 }
 
-static void encode(struct sim_packet *p, const struct sim_qp *qp, size_t hdr_len, size_t len)
+/* `key` NULL: rocev2. */
+static void seal(const struct sim *sim, struct sim_packet *p, const struct protect_key *key,
+		 size_t hdr_len, size_t len)
 {
 	unsigned int pad = wire_pad_bytes(len);
 	struct protect_packet whole = {
@@ -144,10 +146,10 @@ static void encode(struct sim_packet *p, const struct sim_qp *qp, size_t hdr_len
 	};
 
 	memset(p->bytes + hdr_len + len, 0, pad);
-	if (qp->rdma)
-		sim_icrc_seal(sim_fabric_of(qp->base.fabric)->sim, p->bytes, whole.hdr_len);
+	if (key)
+		protect_seal(key, &whole, p->bytes + whole.hdr_len);
 	else
-		protect_seal(&qp->tx_key, &whole, p->bytes + whole.hdr_len);
+		sim_icrc_seal(sim, p->bytes, whole.hdr_len);
 }
 
 /* Each packet's index has to follow from its offset, and fit the immediate. */
@@ -199,25 +201,60 @@ static void template_fill(const struct sim_qp *qp, const struct fabric_write *w,
 	tmpl->va_base = w->key.va;
 }
 
-static struct sim_packet *data_packet(struct sim_fabric *f, const struct sim_head *head,
-				      const struct sim_qp *qp,
-				      const struct wire_data_template *tmpl,
-				      const struct sim_packet_info *info, const uint8_t *payload)
+static uint32_t data_bytes(const struct sim_data *data, uint32_t index)
 {
-	uint32_t len = info->len;
+	return index + 1 < data->count ? data->payload_bytes : data->last_bytes;
+}
+
+struct sim_packet *sim_data_packet(struct sim *sim, const struct sim_data *data, uint32_t index,
+				   const uint8_t *payload)
+{
+	uint32_t len = data_bytes(data, index);
 	size_t bytes = wire_data_packet_bytes(len);
-	uint32_t absent = f->sim->payload_off ? len + wire_pad_bytes(len) : 0;
-	struct sim_packet *p = packet_new(f, head, bytes - absent);
+	uint32_t absent = payload ? 0 : len + wire_pad_bytes(len);
+	struct sim_packet *p = sim_packet_new(&sim->pool, (uint32_t)bytes - absent);
 
 	if (!p)
 		return NULL;
-	wire_data_put(p->bytes, tmpl, info->psn, info->offset, len);
-	if (len && !absent)
+	wire_data_put(p->bytes, &data->tmpl, data->first_psn + index,
+		      data->offset + (uint64_t)index * data->payload_bytes, len);
+	if (len && payload)
 		memcpy(p->bytes + WIRE_DATA_HDR_BYTES, payload, len);
-	encode(p, qp, WIRE_DATA_HDR_BYTES, absent ? 0 : len);
+	seal(sim, p, data->rocev2 ? NULL : &data->key, WIRE_DATA_HDR_BYTES, absent ? 0 : len);
 	p->len = (uint32_t)bytes;
 	p->absent = absent;
 	return p;
+}
+
+static void data_fill(const struct sim_qp *qp, const struct fabric_write *w, struct sim_data *data)
+{
+	*data = (struct sim_data){.key = qp->tx_key,
+				  .rocev2 = qp->rdma != NULL,
+				  .offset = w->offset,
+				  .first_psn = w->first_psn,
+				  .payload_bytes = w->payload_bytes,
+				  .last_bytes = w->last_bytes,
+				  .count = w->count};
+	template_fill(qp, w, &data->tmpl);
+}
+
+/* One whose fate is known; *flight as in sim_flight_add(). False: no memory. */
+static bool send_packet(struct sim *sim, struct sim_link *l, const struct sim_head *head,
+			const struct sim_data *data, uint32_t index, const uint8_t *payload,
+			const struct plan *plan, struct sim_packet **flight)
+{
+	struct sim_packet *p;
+
+	if (!payload && plan->copies == 1 && !plan->corrupt && sim_in_order(l, plan->at_ns[0]))
+		return sim_flight_add(sim, l, head, data, index, plan->at_ns[0], plan->ce, flight);
+	*flight = NULL;
+	p = sim_data_packet(sim, data, index, payload);
+	if (!p)
+		return false;
+	p->head = *head;
+	p->kind = SIM_PKT_WIRE;
+	fly(sim, l, p, plan);
+	return true;
 }
 
 /* Its PSNs are its own already: it may have waited. */
@@ -227,30 +264,28 @@ static void send_run(struct sim_fabric *f, struct sim_link *l, const struct sim_
 	struct sim_qp *qp = sim_qp_of(w->qp);
 	struct sim_drops *drops = qp->chan[w->channel].drops;
 	uint32_t first = w->payload_bytes ? (uint32_t)(w->offset / w->payload_bytes) : 0;
-	struct wire_data_template tmpl;
+	const uint8_t *payload = f->sim->payload_off ? NULL : w->addr;
+	struct sim_packet *flight = NULL;
 	struct sim_packet_info info;
+	struct sim_data data;
 
-	template_fill(qp, w, &tmpl);
+	data_fill(qp, w, &data);
 	fill_info(&info, f->sim, head, w->first_psn);
 	info.message = w->message;
 	for (uint32_t i = 0; i < w->count; i++) {
-		uint32_t len = i + 1 < w->count ? w->payload_bytes : w->last_bytes;
 		uint64_t at = (uint64_t)i * w->payload_bytes;
-		uint32_t bytes = (uint32_t)wire_data_packet_bytes(len) + SIM_IP_OVERHEAD_BYTES;
 		bool drop = drops && sim_drops_take(drops, qp, w->message, first + i);
-		struct sim_packet *p;
 		struct plan plan;
 
 		info.psn = (w->first_psn + i) & WIRE_PSN_MASK;
 		info.offset = w->offset + at;
-		info.len = len;
-		plan_packet(f->sim, l, &info, bytes, drop, &plan);
-		if (!plan.copies)
-			continue;
-		p = data_packet(f, head, qp, &tmpl, &info,
-				len ? (const uint8_t *)w->addr + at : NULL);
-		if (p)
-			fly(f->sim, l, p, &plan);
+		info.len = data_bytes(&data, i);
+		plan_packet(f->sim, l, &info,
+			    (uint32_t)wire_data_packet_bytes(info.len) + SIM_IP_OVERHEAD_BYTES,
+			    drop, &plan);
+		if (plan.copies && !send_packet(f->sim, l, head, &data, i,
+						payload ? payload + at : NULL, &plan, &flight))
+			deliver_count(&f->worker, SDR_CTR_tx_errors, 1);
 	}
 }
 
@@ -466,7 +501,7 @@ int sim_ctrl(struct fabric_qp *fqp, uint32_t channel, uint32_t path, const void 
 		put_be32(p->bytes + WIRE_CTRL_HDR_BYTES, channel << 24);
 	if (len)
 		memcpy(p->bytes + WIRE_CTRL_HDR_BYTES + prefix, data, len);
-	encode(p, qp, WIRE_CTRL_HDR_BYTES, prefix + len);
+	seal(f->sim, p, qp->rdma ? NULL : &qp->tx_key, WIRE_CTRL_HDR_BYTES, prefix + len);
 	fly(f->sim, l, p, &plan);
 	return 0;
 }
