@@ -18,6 +18,7 @@
  *   handshake.c  TCP: frames; hs_client.c and hs_server.c its two ends
  *   resolve.c    host names, in a thread of their own
  *   info.c       what a connection knows
+ *   check.c      what must hold, for tests
  *
  * It deliberately knows nothing of packets' bytes, sockets of the data path and workers.
  * Write w is message w of the SDK's QP and receive r is its receive r (until codes pair
@@ -291,6 +292,9 @@ void queue_unreserve(struct sdr_net *net);
 void queue_conn_gone(struct sdr_net *net, const struct sdr_conn *conn);
 void event_put(struct sdr_conn *conn, enum event_slot slot, enum sdr_event_type type, int status,
 	       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* check.c: asserts the invariants (debug builds); between two calls. */
+void conn_net_check(const struct sdr_net *net);
 
 /* conn.c */
 int conn_create(struct sdr_net *net, const struct sdr_conn_attr *attr, bool incoming,

@@ -9,6 +9,7 @@
 #include "conn/internal.h"
 #include "fabric/sim/sim_int.h"
 #include "sdk/internal.h"
+#include <malloc.h>
 #include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -66,11 +67,71 @@ void dst_fill(uint8_t *p, uint64_t n, uint64_t seed)
 void dst_check_layers(struct dst_world *w)
 {
 	sim_check(w->sim);
+	for (uint32_t i = 0; i < w->nhosts; i++) {
+		const struct dst_host *h = &w->host[i];
+
+		if (h->net)
+			conn_net_check(h->net);
+		if (h->ctx)
+			sdk_ctx_check(h->ctx);
+		if (h->raw)
+			sdk_ctx_check(h->raw);
+	}
+	dst_check_memory(w);
+}
+
+/*
+ * What the library holds, but for the simulator's slabs of packets (those grow with what is in
+ * flight and are kept): so much for the world and for each link, context, QP and connection,
+ * and for each number that can be in flight what its slots, bitmaps and pages take. Two to three
+ * times what was measured, and far from what a leak for each packet or message would make of it.
+ */
+#define MEM_WORLD (256u << 10)
+#define MEM_LINK 2048u
+#define MEM_CTX (160u << 10)
+#define MEM_QP (48u << 10)
+#define MEM_CONN (160u << 10)
+#define MEM_NUMBER 4096u
+
+static uint64_t slabs_bytes(const struct sim *sim)
+{
+	uint64_t sum = 0;
+
+	for (struct sim_slab *slab = sim->pool.slabs; slab; slab = slab->next)
+		sum += malloc_usable_size(slab);
+	return sum;
+}
+
+static uint64_t ctx_bound(const struct sdr_ctx *ctx)
+{
+	uint64_t sum = MEM_CTX;
+
+	for (const struct sdr_qp *qp = ctx->qps; qp; qp = qp->next)
+		sum += MEM_QP + (uint64_t)qp->attr.messages * MEM_NUMBER;
+	return sum;
+}
+
+static uint64_t host_bound(const struct dst_host *h)
+{
+	uint64_t sum = (h->ctx ? ctx_bound(h->ctx) : 0) + (h->raw ? ctx_bound(h->raw) : 0);
+
+	if (!h->net)
+		return sum;
+	sum += h->max_completions * sizeof(struct sdr_completion);
+	for (const struct sdr_conn *conn = h->net->conns; conn; conn = conn->next)
+		sum += MEM_CONN + (uint64_t)conn->attr.messages * MEM_NUMBER;
+	return sum;
 }
 
 void dst_check_memory(struct dst_world *w)
 {
-	(void)w;
+	uint64_t bound = MEM_WORLD + (uint64_t)w->nhosts * w->nhosts * MEM_LINK * 5;
+	uint64_t held = dst_live_bytes() - slabs_bytes(w->sim);
+
+	for (uint32_t i = 0; i < w->nhosts; i++)
+		bound += host_bound(&w->host[i]);
+	DST_CHECK(w, held <= bound, "the library holds %llu bytes; such a world needs %llu",
+		  (unsigned long long)held, (unsigned long long)bound);
 }
 
 /* ---- counting ---- */
