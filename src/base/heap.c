@@ -122,9 +122,11 @@ void heap_remove(struct heap *h, struct heap_node *node)
 	sift_down(h, last);
 }
 
-struct heap_node *heap_first(const struct heap *h)
+struct heap_node *heap_second(const struct heap *h)
 {
-	return h->n ? h->slot[0] : NULL;
+	if (h->n < 3)
+		return h->n < 2 ? NULL : h->slot[1];
+	return node_before(h->slot[2], h->slot[1]) ? h->slot[2] : h->slot[1];
 }
 
 void heap_check(const struct heap *h)

@@ -10,6 +10,7 @@
 #define SDR_BASE_HEAP_H
 
 #include "base/alloc.h"
+#include <stddef.h>
 #include <stdint.h>
 
 #define HEAP_NONE UINT32_MAX
@@ -34,8 +35,13 @@ static inline void heap_node_init(struct heap_node *node)
 }
 /* Adds the node or moves it to a new key. 0, or -ENOMEM (the heap is unchanged). */
 int heap_set(struct heap *h, struct heap_node *node, uint64_t key, uint64_t tie);
-void heap_remove(struct heap *h, struct heap_node *node); /* no-op if it is not in */
-struct heap_node *heap_first(const struct heap *h);	  /* NULL when empty */
+void heap_remove(struct heap *h, struct heap_node *node);	 /* no-op if it is not in */
+static inline struct heap_node *heap_first(const struct heap *h) /* NULL when empty */
+{
+	return h->n ? h->slot[0] : NULL;
+}
+/* What would be first without the first; NULL: nothing. */
+struct heap_node *heap_second(const struct heap *h);
 void heap_check(const struct heap *h);
 
 #endif

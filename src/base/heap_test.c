@@ -46,9 +46,17 @@ static int twin_first(const struct twin *t)
 static bool same_first(const struct heap *h, const struct twin *t, const struct heap_node *nodes)
 {
 	struct heap_node *first = heap_first(h);
+	struct heap_node *second = heap_second(h);
 	int want = twin_first(t);
+	struct twin rest = *t;
 
-	return first ? first - nodes == want : want < 0;
+	if (!(first ? first - nodes == want : want < 0))
+		return false;
+	if (want < 0)
+		return !second;
+	rest.in[want] = false;
+	want = twin_first(&rest);
+	return second ? second - nodes == want : want < 0;
 }
 
 /* What a forgotten sift would leave: the wrong node on top. */

@@ -108,6 +108,15 @@ static bool receives_open(struct sdr_conn *conn, uint32_t upto)
 	return true;
 }
 
+/* Up to the last word that has a bit: those behind it say nothing. */
+static bool feed_words(struct sdr_conn *conn, struct sdr_op *op, uint32_t first,
+		       const uint64_t *words, uint32_t n)
+{
+	while (n && !words[n - 1])
+		n--;
+	return n && rel_rx_feed(&conn->rx, op->number, first, words, n);
+}
+
 /* Feeds words from `word` on until there is nothing more; all: to the very end. */
 static void feed_from(struct sdr_conn *conn, struct sdr_op *op, uint32_t pkts, uint32_t word,
 		      bool all)
@@ -123,8 +132,7 @@ static void feed_from(struct sdr_conn *conn, struct sdr_op *op, uint32_t pkts, u
 
 		if (got < 0 || (got == 0 && !all))
 			return;
-		if (got)
-			(void)rel_rx_feed(&conn->rx, op->number, word, words, n);
+		(void)feed_words(conn, op, word, words, n);
 		if (!words[n - 1] && !all)
 			return;
 		word += n;
@@ -146,36 +154,38 @@ static bool feed_want(struct sdr_conn *conn, struct sdr_op *op, uint32_t pkts)
 	    sdr_recv_pkts_get(op->recv, first, u64_min((uint64_t)n * REL_UNIT, pkts - first),
 			      words) < 0)
 		return false;
-	return rel_rx_feed(&conn->rx, op->number, want.first_word, words, n);
+	return feed_words(conn, op, want.first_word, words, n);
 }
 
-static void receive_look(struct sdr_conn *conn, struct sdr_op *op, uint64_t now)
+/* `info`: what the SDK says of it now. */
+static void receive_look(struct sdr_conn *conn, struct sdr_op *op, const struct sdr_recv_info *info,
+			 uint64_t now)
 {
-	struct sdr_recv_info info = {.size = sizeof(info)};
 	uint32_t word;
 
-	(void)sdr_recv_query(op->recv, &info);
-	if (info.error) {
-		receive_early(op, info.error, 0);
+	if (info->error) {
+		receive_early(op, info->error, 0);
 		return;
 	}
 	if (!receives_open(conn, op->number)) {
 		conn->look_all = conn->service_again = true; /* no memory: again, later */
 		return;
 	}
-	if (info.end_known)
-		(void)rel_rx_end(&conn->rx, op->number, info.pkts);
+	if (info->end_known)
+		(void)rel_rx_end(&conn->rx, op->number, info->pkts);
 	word = rel_rx_high(&conn->rx, op->number) / REL_UNIT;
 	if (now < op->scan_ns) {
-		feed_from(conn, op, info.pkts, word, false);
+		feed_from(conn, op, info->pkts, word, false);
 	} else {
 		/* Now and then past any gap, however long. */
-		feed_from(conn, op, info.pkts, word, true);
+		feed_from(conn, op, info->pkts, word, true);
 		op->scan_ns = now + u64_max(SCAN_MIN_NS, conn_rtt_ns(conn) / 2);
 	}
-	while (feed_want(conn, op, info.pkts))
-		;
-	if (info.end_known && rel_rx_complete(&conn->rx, op->number))
+	/* Without holes below the highest packet the look from there on has seen it all. */
+	if (rel_rx_cum(&conn->rx, op->number) != rel_rx_high(&conn->rx, op->number))
+		while (feed_want(conn, op, info->pkts))
+			;
+	if (info->end_known && rel_rx_complete(&conn->rx, op->number))
 		recv_whole(op);
 }
 
@@ -188,7 +198,7 @@ void recv_give_up(struct sdr_op *op, int status)
 
 	(void)sdr_recv_query(op->recv, &info);
 	if (info.touched || info.error)
-		receive_look(conn, op, sdr_now_ns(conn->net->ctx));
+		receive_look(conn, op, &info, sdr_now_ns(conn->net->ctx));
 	if (conn->rx_op[number & conn->mask] != op)
 		return;
 	receive_early(op, status, info.end_known ? info.length : 0);
@@ -200,8 +210,12 @@ static void receives_look_all(struct sdr_conn *conn, uint64_t now)
 	for (uint32_t n = conn->rx_base; n != conn->rx_next; n++) {
 		struct sdr_op *op = conn->rx_op[n & conn->mask];
 
-		if (op && op->number == n)
-			receive_look(conn, op, now);
+		struct sdr_recv_info info = {.size = sizeof(info)};
+
+		if (!op || op->number != n)
+			continue;
+		(void)sdr_recv_query(op->recv, &info);
+		receive_look(conn, op, &info, now);
 	}
 }
 
@@ -222,7 +236,7 @@ void recv_service(struct sdr_conn *conn, uint64_t now)
 		(void)sdr_recv_query(recv, &info);
 		op = info.cookie;
 		if (op && op->recv == recv)
-			receive_look(conn, op, now);
+			receive_look(conn, op, &info, now);
 		if (i == CONN_RECVS_MAX) {
 			conn->service_again = true;
 			break;

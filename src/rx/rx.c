@@ -187,6 +187,11 @@ static void bitmap_get(const struct rx_slot *s, bool chunks, uint32_t nbits, uin
 {
 	size_t have = bits_words(nbits);
 
+	if (first % 64 == 0 && n % 64 == 0 && first / 64 + n / 64 <= have) {
+		for (uint32_t i = 0; i < n / 64; i++)
+			out[i] = load_word(s, chunks, first / 64 + i);
+		return;
+	}
 	for (uint64_t done = 0; done < n; done += 64) {
 		size_t word = (size_t)((first + done) / 64);
 		unsigned int shift = first % 64;

@@ -118,7 +118,8 @@ struct sdr_ctx {
 	struct sdr_ctx *sim_next, *sim_prev; /* the world's list of contexts */
 	struct heap_node sim_timer;	     /* in the world's heap: when it is due */
 	uint64_t sim_number;
-	/* Since its last progress: sdr_sim_due() named it; sdr_sim_step() stopped for its deadline. */
+	/* Since its last progress: sdr_sim_due() named it; sdr_sim_step() stopped for its deadline.
+	 */
 	bool sim_told, sim_stopped;
 };
 
@@ -232,7 +233,8 @@ struct sdk_rx {
 	struct sdr_recv *recv; /* `messages` of them, by number */
 	struct rx_table *table;
 	void *table_mem;
-	uint64_t *ready; /* slots to return from sdr_recv_next_ready(); bit a slot */
+	uint64_t *ready;      /* slots to return from sdr_recv_next_ready(); bit a slot */
+	uint32_t ready_words; /* bit w: something may be in ready[w] */
 	uint32_t base;
 	uint32_t next;
 	uint32_t echoed;       /* the sender has all grants below this */

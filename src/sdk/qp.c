@@ -580,12 +580,16 @@ static uint32_t newest_message(const struct sdr_qp *qp, uint32_t channel,
 
 int sdr_channel_facts_get(const struct sdr_qp *qp, uint32_t channel, struct sdr_channel_facts *out)
 {
-	struct sdr_channel_facts f = {.size = out->size};
+	bool named = out->size > offsetof(struct sdr_channel_facts, peer);
 	struct fabric_channel_facts facts = {0};
 	const struct fabric_ops *ops = qp->ctx->fabric->ops;
+	struct sdr_channel_facts f;
 
 	if (channel >= qp->channels)
 		return -EINVAL;
+	/* The address as text is most of it, and asked for by few. */
+	memset(&f, 0, named ? sizeof(f) : offsetof(struct sdr_channel_facts, peer));
+	f.size = out->size;
 	ops->channel_facts(qp->fqp, channel, &facts);
 	f.sent_pkts = facts.sent_pkts;
 	f.received_pkts = facts.received_pkts;
@@ -612,7 +616,7 @@ int sdr_channel_facts_get(const struct sdr_qp *qp, uint32_t channel, struct sdr_
 		f.pings_sent = ch->pings;
 		f.pongs_received = ch->pongs;
 	}
-	if (out->size > offsetof(struct sdr_channel_facts, peer))
+	if (named)
 		ops->path_name(qp->fqp, channel, f.peer, sizeof(f.peer));
 	memcpy(out, &f, u64_min(out->size, sizeof(f)));
 	return 0;

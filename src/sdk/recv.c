@@ -133,7 +133,8 @@ static int64_t count_bits(const uint64_t *words, uint64_t n)
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < bits_words(n); i++)
-		sum += __builtin_popcountll(words[i]);
+		if (words[i])
+			sum += rx_popcount(words[i]);
 	return sum;
 }
 
@@ -334,6 +335,7 @@ static void ready_take(struct sdk_rx *rx, uint32_t w)
 	uint64_t taken = rx_dirty_take(rx->table, w);
 
 	rx->ready[w] |= taken;
+	rx->ready_words |= (uint32_t)(taken != 0) << w;
 	for (; taken; taken &= taken - 1) {
 		uint32_t past = rx->recv[64 * w + (uint32_t)__builtin_ctzll(taken)].message + 1;
 
@@ -479,6 +481,7 @@ void sdk_rx_ready_mark(struct sdr_qp *qp, uint32_t message)
 	uint32_t slot = message & (qp->attr.messages - 1);
 
 	qp->live->rx.ready[slot / 64] |= UINT64_C(1) << slot % 64;
+	qp->live->rx.ready_words |= UINT32_C(1) << slot / 64;
 }
 
 struct sdr_recv *sdr_recv_next_ready(struct sdr_qp *qp)
@@ -490,7 +493,10 @@ struct sdr_recv *sdr_recv_next_ready(struct sdr_qp *qp)
 	rx = &qp->live->rx;
 	if (rx->ready_hint)
 		ready_collect(qp);
-	for (uint32_t w = 0; w < bits_words(qp->attr.messages); w++) {
+	_Static_assert(SDR_MAX_MESSAGES / 64 <= 32, "a bit for each word");
+	for (; rx->ready_words; rx->ready_words &= rx->ready_words - 1) {
+		uint32_t w = (uint32_t)__builtin_ctz(rx->ready_words);
+
 		while (rx->ready[w]) {
 			uint32_t slot = 64 * w + (uint32_t)__builtin_ctzll(rx->ready[w]);
 			struct sdr_recv *recv = &rx->recv[slot];

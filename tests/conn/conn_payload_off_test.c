@@ -248,6 +248,18 @@ static void same_on_nics(void **state)
 	(void)differ(state, &pair_nic);
 }
 
+/* Packets are taken in trains, some of them of a whole run. */
+static void same_with_coalescing(void **state)
+{
+	static const struct sdr_sim_device sockets = {
+		.size = sizeof(sockets), .like = "udp", .coalesce_ns = 20000};
+	static const struct sdr_sim_device nic = {
+		.size = sizeof(nic), .like = "nic", .coalesce_ns = 20000};
+
+	(void)differ(state, &sockets);
+	(void)differ(state, &nic);
+}
+
 /* ---- drops by name ---- */
 
 struct write {
@@ -326,9 +338,8 @@ static void drops_by_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_on_sockets),
-		cmocka_unit_test(same_on_roce),
-		cmocka_unit_test(same_on_nics),
+		cmocka_unit_test(same_on_sockets), cmocka_unit_test(same_on_roce),
+		cmocka_unit_test(same_on_nics),	   cmocka_unit_test(same_with_coalescing),
 		cmocka_unit_test(drops_by_name),
 	};
 

@@ -655,8 +655,7 @@ static unsigned int take_train(struct sim *sim, struct sim_link *l, uint64_t unt
 	struct sim_packet *p;
 	unsigned int n = 0;
 
-	heap_remove(&sim->heap, &l->event.node);
-	other = heap_first(&sim->heap);
+	other = heap_second(&sim->heap);
 	until_ns = train_end(sim, l->fifo.head, until_ns);
 	do {
 		p = link_take(sim, l);
@@ -665,9 +664,10 @@ static unsigned int take_train(struct sim *sim, struct sim_link *l, uint64_t unt
 		p = l->fifo.head;
 	} while (p && n && n < DELIVER_MAX_TRAIN && p->deliver_ns <= until_ns && before(p, other) &&
 		 continues(p, train[0]));
-	/* It was in the heap: there is room. */
-	if (p)
+	if (p) /* it is in the heap already */
 		(void)heap_set(&sim->heap, &l->event.node, p->deliver_ns, p->seq);
+	else
+		heap_remove(&sim->heap, &l->event.node);
 	return n;
 }
 
