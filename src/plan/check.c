@@ -79,7 +79,8 @@ int plan_check(const struct plan_link *link, const struct plan_job *job,
 	if (params->scheme != PLAN_HYBRID &&
 	    outside(fault, "rto", params->rto_rtts, 0.01, 1000, "in round trips"))
 		return -EINVAL;
-	if (params->scheme == PLAN_SR || params->scheme == PLAN_SR_NACK)
+	if (params->scheme == PLAN_SR || params->scheme == PLAN_SR_NACK ||
+	    params->scheme == PLAN_GBN)
 		return 0;
 	if (check_code(params, fault) ||
 	    outside(fault, "beta", params->beta_rtts, 0, 1000, "in round trips") ||

@@ -46,7 +46,7 @@ static uint32_t samples_for(const struct units *u, const struct plan_params *p, 
 	       losses, least = SAMPLES_MIN;
 	bool coded = units_coded(p->scheme);
 
-	if (!coded)
+	if (!coded && p->scheme != PLAN_GBN)
 		units = fmin(units, 5 * waits);
 	losses = units * u->burst.loss;
 	if (!coded && !u->burst.independent)
@@ -85,7 +85,7 @@ static int estimate(const struct plan_link *link, const struct plan_job *job, en
 
 	units_init(&u, link, job);
 	with.reading = u.burst.independent ? PLAN_PAPER : PLAN_SERIALISED;
-	if (c->params.scheme == PLAN_HYBRID)
+	if (units_simulated(c->params.scheme))
 		with.reading = PLAN_SERIALISED;
 	if (with.samples == 0)
 		with.samples = samples_for(&u, &c->params, goal);

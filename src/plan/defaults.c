@@ -13,7 +13,7 @@ void plan_defaults(const struct plan_link *link, const struct plan_job *job,
 
 	*out = (struct plan_params){
 		.scheme = scheme,
-		.rto_rtts = scheme == PLAN_SR_NACK ? 1 : 3,
+		.rto_rtts = scheme == PLAN_SR_NACK || scheme == PLAN_GBN ? 1 : 3,
 		.beta_rtts = 1,
 		.k = 32,
 		.m = 8,

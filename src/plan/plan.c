@@ -15,7 +15,7 @@
 
 static const char *const names[PLAN_SCHEMES] = {
 	[PLAN_SR] = "sr",	  [PLAN_SR_NACK] = "sr-nack", [PLAN_EC] = "ec",
-	[PLAN_EC_XOR] = "ec-xor", [PLAN_HYBRID] = "hybrid",
+	[PLAN_EC_XOR] = "ec-xor", [PLAN_HYBRID] = "hybrid",   [PLAN_GBN] = "gbn",
 };
 
 const char *plan_scheme_name(enum plan_scheme scheme)
@@ -57,6 +57,11 @@ struct ec_model units_ec(const struct units *u, const struct plan_params *params
 		.cost = params->rto_rtts * u->rtt + 1,
 		.beta = params->beta_rtts,
 	};
+}
+
+bool units_simulated(enum plan_scheme scheme)
+{
+	return scheme == PLAN_HYBRID || scheme == PLAN_GBN;
 }
 
 bool units_coded(enum plan_scheme scheme)
@@ -143,7 +148,7 @@ int plan_estimate(const struct plan_link *link, const struct plan_job *job,
 	units_init(&units, link, job);
 	units_facts(&units, link, out);
 	if (options->reading == PLAN_SERIALISED || !units.burst.independent ||
-	    params->scheme == PLAN_HYBRID)
+	    units_simulated(params->scheme))
 		return sim_estimate(&units, params, options, alloc, out);
 	if (units_coded(params->scheme))
 		return ec_closed(&units, params, alloc, out);

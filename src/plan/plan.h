@@ -10,9 +10,9 @@
  *	PLAN_PAPER	resends are free of charge: they do not delay first sends
  *	PLAN_SERIALISED	one link carries first sends, resends and parity, one unit per slot
  *
- * Where there is a closed form (paper's reading, independent losses) results are exact but
- * for rounding: 1e-9 relative; with codes, above 512 likely numbers of failed blocks, those
- * between are interpolated (below 1e-4). Everything else is a seeded simulation of the
+ * gbn is serialised in both. Where there is a closed form (paper's reading, independent losses)
+ *results are exact but for rounding: 1e-9 relative; with codes, above 512 likely numbers of failed
+ *blocks, those between are interpolated (below 1e-4). Everything else is a seeded simulation of the
  * model, whose standard error is in the result. Serialised samples of messages much longer
  * than a round trip simulate the last round trips only (see sim.h).
  *
@@ -47,6 +47,7 @@ enum plan_scheme {
 	PLAN_EC,      /* MDS code over the whole message; failed blocks go again by SR */
 	PLAN_EC_XOR,  /* parity i covers the data units j with j mod m = i */
 	PLAN_HYBRID,  /* code over the last round trip, resends before it (hybrid.h) */
+	PLAN_GBN,     /* Go-Back-N: the first hole sends everything after it again */
 	PLAN_SCHEMES
 };
 
@@ -109,7 +110,8 @@ double plan_chunk_loss(double loss, double burst_pkts, uint32_t packets);
 int plan_check(const struct plan_link *link, const struct plan_job *job,
 	       const struct plan_params *params, struct plan_fault *fault);
 
-/* The scheme's defaults: RTO 3, or 1 for sr-nack, beta 1, (32,8), depth 1; hybrid by its rule. */
+/* The scheme's defaults: RTO 3, or 1 for sr-nack and gbn, beta 1, (32,8), depth 1; hybrid by its
+ * rule. */
 void plan_defaults(const struct plan_link *link, const struct plan_job *job,
 		   enum plan_scheme scheme, struct plan_params *out);
 
@@ -128,7 +130,7 @@ int plan_allreduce(const struct plan_link *link, const struct plan_job *job,
 		   const struct plan_options *options, const struct sdr_alloc *alloc,
 		   struct plan_result *out);
 
-/* "sr", "sr-nack", "ec", "ec-xor", "hybrid". */
+/* "sr", "sr-nack", "ec", "ec-xor", "hybrid", "gbn". */
 const char *plan_scheme_name(enum plan_scheme scheme);
 
 #endif

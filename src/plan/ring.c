@@ -30,7 +30,7 @@ static int source_init(struct ring_source *r, const struct units *u,
 	rng_init(&r->rng, options->seed);
 	r->coded = units_coded(params->scheme);
 	r->closed = options->reading == PLAN_PAPER && u->burst.independent &&
-		    params->scheme != PLAN_HYBRID;
+		    !units_simulated(params->scheme);
 	r->sr = units_sr(u, params);
 	if (!r->closed)
 		return sim_init(&r->sim, u, params, &r->rng, alloc);

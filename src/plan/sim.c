@@ -261,6 +261,14 @@ static int draw_hybrid(struct sim *s, double *slots)
 	return err;
 }
 
+static int draw_gbn(struct sim *s, double *slots)
+{
+	int err = sim_gbn(s, s->u->n, wait_slots(s));
+
+	*slots = s->skipped_time + (double)(s->end + s->u->rtt_slots);
+	return err;
+}
+
 int sim_draw(struct sim *s, enum plan_reading reading, double *slots)
 {
 	int err;
@@ -268,6 +276,8 @@ int sim_draw(struct sim *s, enum plan_reading reading, double *slots)
 	begin(s);
 	if (s->p->scheme == PLAN_HYBRID)
 		err = draw_hybrid(s, slots);
+	else if (s->p->scheme == PLAN_GBN)
+		err = draw_gbn(s, slots);
 	else if (units_coded(s->p->scheme))
 		err = draw_ec(s, reading, slots);
 	else

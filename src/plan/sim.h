@@ -12,17 +12,20 @@
  *	EC	groups of `depth` blocks: unit i to block i mod depth, then the parity units
  *		in turn. A block is decoded at its k-th arrival. If blocks failed: after the
  *		injection, beta and one round trip (NACK), all their units go by SR.
+ *	gbn	units in order; one that the receiver lacks and that is known to be lost makes it
+ *		and all after it go again, whether they have arrived or not
  *	hybrid	units before the last `span` go by SR with wait = 1 RTT; the span, and
  *		resends that fall into it, are coded. A failed block is named at its last
  *		slot and gets what it lacks and a margin. Later resends go out `copies` times.
  *
  * Of an SR longer than SIM_WAITS waits only the last of them are simulated, of an uncoded
- * part before a coded one SIM_UNCODED_WAITS;
- * the rest takes its mean time and a normal deviate: in the long run each lost slot brings
- * one resend a wait later, so the end of a message does not see more of its past.
- * Likewise of a code only the last SIM_EC_UNITS are simulated; of the blocks before, failures
- * are drawn as if each failed by itself. That is so for independent losses; under bursts of a
- * block's length failures come together, and the draw is too pessimistic about none at all.
+ * part before a coded one SIM_UNCODED_WAITS; the rest takes its mean time and a normal deviate: in
+ *the long run each lost slot brings one resend a wait later, so the end of a message does not see
+ *more of its past. Likewise of a code only the last SIM_EC_UNITS are simulated; of the blocks
+ *before, failures are drawn as if each failed by itself. That is so for independent losses; under
+ *bursts of a block's length failures come together, and the draw is too pessimistic about none at
+ *all. Of a gbn message with more than 400,000 losses a part is simulated and the rest in
+ *proportion.
  */
 #ifndef SDR_PLAN_SIM_H
 #define SDR_PLAN_SIM_H
@@ -92,6 +95,8 @@ void sim_arrived(struct sim *s, uint64_t end);
 int sim_sr(struct sim *s, uint64_t count, uint64_t wait);
 /* Uncoded first sends from s->slot on; what is lost of them stays in s->resend. */
 int sim_uncoded(struct sim *s, uint64_t count, uint64_t wait);
+/* Go-Back-N of `count` units from s->slot on. */
+int sim_gbn(struct sim *s, uint64_t count, uint64_t wait);
 /* Coded units (`count` and what of s->resend falls due before they end) and parity. */
 int sim_coded(struct sim *s, uint64_t count);
 /* Hybrid: repairs of failed blocks and late resends until all is there. */

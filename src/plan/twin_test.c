@@ -28,6 +28,8 @@ enum fault {
 	FAULT_UNCODED_RESENDS, /* hybrid: resends in the span belong to no block */
 	FAULT_BARE_DEFICIT,
 	FAULT_ONE_COPY,
+	FAULT_ONLY_HOLES, /* gbn: what is not lacking is passed over */
+	FAULT_LOST_AGAIN, /* gbn: what has arrived is lacking if a repeat of it is lost */
 	FAULTS
 };
 
@@ -379,16 +381,59 @@ static void twin_hybrid(struct twin *t)
 	}
 }
 
+/* The first unit before `next` that is lacking and known to be. */
+static int first_hole(const struct twin *t, const bool *got, const uint64_t *known, int next)
+{
+	for (int i = 0; i < next; i++) {
+		if (!got[i] && known[i] <= t->slot)
+			return i;
+	}
+	return next;
+}
+
+static void twin_gbn(struct twin *t, uint64_t wait)
+{
+	bool got[UNITS] = {false};
+	uint64_t known[UNITS] = {0};
+	int n = (int)t->u->n, lacking = n, next = 0;
+
+	for (; lacking > 0; t->slot++) {
+		next = first_hole(t, got, known, next);
+		while (t->fault == FAULT_ONLY_HOLES && next < n && got[next])
+			next++;
+		if (next == n)
+			continue; /* waits */
+		t->sent++;
+		known[next] = t->slot + 1 + wait;
+		if (arrives(t, t->slot) && !got[next]) {
+			lacking--;
+			got[next] = true;
+			t->end = t->slot + 1;
+		} else if (got[next] && t->fault == FAULT_LOST_AGAIN && !arrives(t, t->slot)) {
+			lacking++;
+			got[next] = false;
+		}
+		next++;
+	}
+	/* Who sends does not know yet, and goes on for a round trip. */
+	for (; next < n && t->slot < t->end + t->u->rtt_slots; next++, t->slot++)
+		t->sent++;
+}
+
 static void twin_run(struct twin *t)
 {
+	uint64_t wait = (uint64_t)llround(t->p->rto_rtts * t->u->rtt);
+
 	t->slot = t->end = t->sent = 0;
 	t->wanted_count = 0;
 	if (t->p->scheme == PLAN_HYBRID)
 		twin_hybrid(t);
+	else if (t->p->scheme == PLAN_GBN)
+		twin_gbn(t, wait);
 	else if (units_coded(t->p->scheme))
 		twin_ec(t);
 	else
-		twin_sr(t, (int)t->u->n, (uint64_t)llround(t->p->rto_rtts * t->u->rtt));
+		twin_sr(t, (int)t->u->n, wait);
 }
 
 /* Small links of few round trips, so that sim.h skips nothing. */

@@ -23,6 +23,8 @@ void units_init(struct units *u, const struct plan_link *link, const struct plan
 struct sr_model units_sr(const struct units *u, const struct plan_params *params);
 struct ec_model units_ec(const struct units *u, const struct plan_params *params);
 bool units_coded(enum plan_scheme scheme);
+/* It has no closed form, and one reading. */
+bool units_simulated(enum plan_scheme scheme);
 /* lossless_s, limit_s, unit_loss. */
 void units_facts(const struct units *u, const struct plan_link *link, struct plan_result *out);
 /* Mean, its error and quantiles of samples in units; sorts them. */

@@ -37,7 +37,7 @@ static const struct opt plan_opts_table[] = {
 	 "message sizes: 128MiB, or 1MiB,1GiB, or 1MiB..1GiB"},
 	{"for", 0, OPT_TEXT, FIELD(goal), 0, 0, "GOAL", "rank for mean, p99 or p999 (mean)"},
 	{"scheme", 0, OPT_TEXT, FIELD(scheme), 0, 0, "NAME",
-	 "only this one: sr, sr-nack, ec, ec-xor, hybrid"},
+	 "only this one: sr, sr-nack, ec, ec-xor, hybrid, gbn"},
 	{"packet", 0, OPT_SIZE, FIELD(packet_bytes), 64, 65536, "SIZE", "of a packet (4KiB)"},
 	{"chunk", 0, OPT_SIZE, FIELD(chunk_bytes), 64, 65536 * PLAN_CHUNK_PKTS_MAX, "SIZE",
 	 "what is resent or coded as one, a power of two of packets (a packet)"},
@@ -250,7 +250,7 @@ static int read_request(const struct plan_opts *o, struct plan_request *q)
 	    parse_goal(o->goal, &a->goal) || parse_sizes(o->sizes, &q->sizes))
 		return -1;
 	if (o->scheme && (q->only = scheme_of(o->scheme)) < 0) {
-		say("--scheme %s: unknown scheme: choose sr, sr-nack, ec, ec-xor or hybrid",
+		say("--scheme %s: unknown scheme: choose sr, sr-nack, ec, ec-xor, hybrid or gbn",
 		    o->scheme);
 		return -1;
 	}

@@ -22,11 +22,16 @@ static const char *const goal_names[] = {
 	[PLAN_FOR_P999] = "99.9 %",
 };
 
+static bool has_code(const struct plan_params *p)
+{
+	return p->scheme == PLAN_EC || p->scheme == PLAN_EC_XOR || p->scheme == PLAN_HYBRID;
+}
+
 char *plan_name(char buf[PLAN_NAME], const struct plan_params *p)
 {
 	const char *name = plan_scheme_name(p->scheme);
 
-	if (p->scheme == PLAN_SR || p->scheme == PLAN_SR_NACK)
+	if (!has_code(p))
 		snprintf(buf, PLAN_NAME, "%s", name);
 	else if (p->depth > 1)
 		snprintf(buf, PLAN_NAME, "%s:%u,%u,depth=%u", name, p->k, p->m, p->depth);
@@ -131,7 +136,7 @@ static char *percent(char buf[PERCENT], double part)
 static void say_winner(const struct plan_answer *a)
 {
 	const struct plan_choice *best = &a->choice[0];
-	bool coded = best->params.scheme != PLAN_SR && best->params.scheme != PLAN_SR_NACK;
+	bool coded = has_code(&best->params);
 	double slower = best->goal_s / best->result.lossless_s - 1;
 	char name[PLAN_NAME], more[PERCENT], above[PERCENT];
 
@@ -304,7 +309,6 @@ static void json_choice(struct json *j, const struct plan_answer *a, const struc
 {
 	const struct plan_params *p = &c->params;
 	const struct plan_result *r = &c->result;
-	bool coded = p->scheme != PLAN_SR && p->scheme != PLAN_SR_NACK;
 
 	json_object_begin(j, NULL);
 	json_text(j, "scheme", plan_scheme_name(p->scheme));
@@ -323,7 +327,7 @@ static void json_choice(struct json *j, const struct plan_answer *a, const struc
 	json_text(j, "policy", a->policy && c == &a->choice[0] ? "table" : "model");
 	json_cost(j, a, c);
 	json_bool(j, "available", plan_in_engine(p->scheme));
-	if (coded) {
+	if (has_code(p)) {
 		json_uint(j, "k", p->k);
 		json_uint(j, "m", p->m);
 		json_uint(j, "depth", p->depth);
