@@ -288,6 +288,8 @@ uint64_t rel_rx_ack_deadline(const struct rel_rx *rx, uint64_t now_ns)
 		wait = rx->gap_ns;
 	else if (pending || rx->kicked)
 		wait = u64_max(turn, rx->gap_ns);
+	else if (rx->repeats_left && rx->full) /* one ACK does not hold what is to be repeated */
+		wait = u64_max(turn, rx->gap_ns);
 	else if (rx->repeats_left) /* the first lets the sender's reorder window pass */
 		wait = u64_max(rx->repeats_left == REL_RX_TELLS - 1 ? turn + turn / 4 : 4 * turn,
 			       rx->gap_ns);

@@ -33,7 +33,8 @@
  * Rate: an ACK at once after a pause, then at most REL_ACKS_PER_RTT an RTT or one for
  * REL_RX_ACK_PKTS packets, whichever is more (up to four times and twice as many while ACKs
  * have no room for all that is to be told), never above ack_bps; after the last arrival
- * it is repeated twice, then the sender has to ask (probe).
+ * it is repeated twice, and on until each change was told three times; then the sender has to
+ * ask (probe).
  */
 #ifndef SDR_REL_RX_H
 #define SDR_REL_RX_H

@@ -475,6 +475,9 @@ int rel_rx_ack_end(struct rel_rx *rx)
 	rx->asked.nwords = 0;
 	rx->stats.acks++;
 	rx->stats.full_acks += rx->full;
+	/* No silence before each change was told as often as it should be. */
+	if (rx->repeats_left == 0 && rx->stage[REL_RX_TELLS - 1] < rx->span_tail)
+		rx->repeats_left = 1;
 	rx->stats.ack_bytes += (uint64_t)len;
 	rx->gap_ns = 0;
 	if (rx->params.ack_bps) {
