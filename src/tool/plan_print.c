@@ -280,7 +280,7 @@ bool plan_print_rules_line(const struct plan_answer *a)
 	plan_name(models, &model->params);
 	if (strcmp(rules, models) == 0)
 		return false;
-	out("%-10s %-14s %9s   %-24s %9s %7.3g", units_size_text(size, a->job.bytes), rules,
+	out("%-10s %-14s %9s   %-24s %9s %7.2f", units_size_text(size, a->job.bytes), rules,
 	    seconds(slow, rule->goal_s), models, seconds(fast, model->goal_s),
 	    rule->goal_s / model->goal_s);
 	return true;
