@@ -75,10 +75,8 @@ def ratio(figure, item, over, under):
     out = [row(figure, item.panel, f"{item.name}_mean", item.under, over.mean_s / under.mean_s,
                ratio_bounds(over, under), source, runs, scheme)]
     if over.p999_s is not None and under.p999_s is not None:
-        bounds = (None, None)
-        if over.p999_lo_s is not None:
-            bounds = (over.p999_lo_s / (under.p999_hi_s or under.p999_s),
-                      over.p999_hi_s / (under.p999_lo_s or under.p999_s))
+        bounds = [None if a is None else a / (b or under.p999_s)
+                  for a, b in ((over.p999_lo_s, under.p999_hi_s), (over.p999_hi_s, under.p999_lo_s))]
         out.append(row(figure, item.panel, f"{item.name}_p999", item.under, over.p999_s / under.p999_s, bounds,
                        source, runs, scheme))
     return out

@@ -161,6 +161,22 @@ class WithAnEngine(Directory):
                 self.assertNotIn(key, asked)
                 asked.add(key)
 
+    def test_a_second_start_asks_nothing_twice(self):
+        build, log = self.stand_in()
+        words = ("--quick", "--figure", "3", "--build", build, "--out", self.out)
+        before = []
+        for start in range(4):
+            if start == 2:  # the last line of a run that was killed
+                with open(os.path.join(self.out, "engine.jsonl"), "a", encoding="utf-8") as file:
+                    file.write('{"build": "')
+            if start == 3:  # another build
+                os.utime(os.path.join(build, "src", "tool", "sdr"), (1, 1))
+            self.assertEqual(run(*words).returncode, 0)
+            with open(log, encoding="utf-8") as file:
+                before.append(len(file.readlines()))
+        self.assertGreater(before[0], 0)
+        self.assertEqual(before, [before[0]] * 3 + [2 * before[0]])
+
     def test_tails_come_from_enough_runs_only(self):
         build, _ = self.stand_in()
         for runs, there in (("2000", True), ("1999", False)):
@@ -203,6 +219,21 @@ class Pure(unittest.TestCase):
         self.assertEqual(plan.with_runs(7).runs_of(cells.Cell()), 7)
         thin, full = (figures.figure_12(0.025).asked(part) for part in (True, False))
         self.assertLess(len(set(thin)), len(set(full)))
+
+    def test_runs_without_a_loss_have_an_upper_bound(self):
+        cell = cells.Cell("sr", loss=1e-8)
+        record = {"engine": "engine", "bytes": cell.bytes, "runs": 100, "unfinished": 0, "lossless_s": 0.028,
+                  "mean_s": 0.028, "mean_lo_s": 0.028, "mean_hi_s": 0.028}
+        answer = engine.answer_of(record, cell)
+        self.assertEqual(answer.mean_lo_s, 0.028)
+        self.assertAlmostEqual(answer.mean_hi_s, 0.028 + 0.03 * 3 * cell.rtt_s)
+        self.assertEqual(engine.Plan().runs_of(cell), engine.CLEAN_RUNS)
+
+    def test_unknown_bounds_stay_unknown(self):
+        over = cells.Answer(cells.ENGINE, 2, 1, 2000, p999_s=3, p999_lo_s=2.5)
+        found = rows.ratio("9", figures.Ratio("grid", "speedup", cells.Cell("sr"), cells.Cell("ec")), over,
+                           cells.Answer(cells.EXACT, 1, 1, p999_s=1))
+        self.assertEqual([(row["value"], row["lo"], row["hi"]) for row in found], [("2", "", ""), ("3", "2.5", "")])
 
     def test_second_largest_of_a_thousand(self):
         for part in (0.05, 0.5, 0.95):
