@@ -87,12 +87,24 @@ static void canaries(struct dst_world *w, const struct dst_item *r)
 			  r->c->id);
 }
 
+/* Packets without payload write nothing. */
+static void untouched(struct dst_world *w, const struct dst_item *r)
+{
+	for (uint64_t i = 0; i < r->length; i++)
+		DST_CHECK(w, r->mem[DST_CANARY + i] == DST_FILL,
+			  "receive %u: written, though there is no payload", r->number);
+}
+
 /* Is the write's data what lies in the receive's buffer? */
 static void same_bytes(struct dst_world *w, const struct dst_item *s, const struct dst_item *r)
 {
 	uint8_t chunk[4096];
 	struct rng rng;
 
+	if (w->on[F_NO_PAYLOAD]) {
+		untouched(w, r);
+		return;
+	}
 	rng_init(&rng, s->seed);
 	for (uint64_t at = 0; at < s->length; at += sizeof(chunk)) {
 		uint64_t n = u64_min(sizeof(chunk), s->length - at);
@@ -150,6 +162,20 @@ static void write_done(struct dst_world *w, struct dst_item *s, const struct sdr
 	s->buf = NULL;
 }
 
+/*
+ * Who closes alone has its writes finished first; they are given up no sooner than a silent
+ * peer would be.
+ */
+static bool cut_short(const struct dst_item *it, int status)
+{
+	const struct dst_conn *c = it->c;
+	const struct dst_end *e = &c->end[it->end], *other = &c->end[1 - it->end];
+
+	return status == -SDR_E_CLOSED && !it->is_recv && e->closing && !other->closing &&
+	       other->conn && !other->status && !c->may_die && !c->nomem &&
+	       c->close_ns != UINT64_MAX && dst_now(c->w) < c->close_ns + 10 * SEC;
+}
+
 /* An error needs a reason; these do, whatever the connection went through. */
 static bool excused(const struct dst_item *it, int status)
 {
@@ -157,7 +183,12 @@ static bool excused(const struct dst_item *it, int status)
 	const struct dst_item *s = &c->dir[it->dir].w[it->number];
 	const struct dst_item *r = &c->dir[it->dir].r[it->number];
 
+	if (cut_short(it, status))
+		return false;
 	if (c->disturbed || c->nomem)
+		return true;
+	/* The other end may have died first, and said what ended with it. */
+	if ((c->may_die || c->may_break) && (status == -SDR_E_EARLY || status == -SDR_E_ABORTED))
 		return true;
 	switch (status) {
 	case -SDR_E_DEAD:
@@ -331,17 +362,17 @@ static bool can_post(const struct dst_world *w, const struct dst_end *e)
 	return e->conn && !e->over && !e->closing && dst_host_awake(w, &w->host[e->host]);
 }
 
-/* Receives that wait for writes must not take the whole completion queue. */
-static bool recvs_fit(const struct dst_conn *c, const struct dst_dir *d, const struct dst_end *to)
+/* Neither receives nor writes may take the whole completion queue: both ends would wait. */
+static bool fits(const struct dst_end *e, const struct dst_item *items, unsigned int posted)
 {
-	const struct dst_world *w = c->w;
+	const struct dst_world *w = e->c->w;
 	uint32_t open = 0;
 
 	if (!w->on[F_FEW_COMPLETIONS])
 		return true;
-	for (unsigned int i = 0; i < d->rposted; i++)
-		open += !d->r[i].done;
-	return open < w->host[to->host].max_completions / 2;
+	for (unsigned int i = 0; i < posted; i++)
+		open += !items[i].done;
+	return open < w->host[e->host].max_completions / 2;
 }
 
 /* Operations that are told by sdr_op_test(): also after their connection is gone. */
@@ -352,12 +383,13 @@ void dst_items_test(struct dst_conn *c)
 	for (unsigned int dir = 0; w->on[F_TEST_OPS] && dir < 2; dir++) {
 		struct dst_dir *d = &c->dir[dir];
 
-		for (unsigned int i = 0; i < d->n; i++) {
-			if (dst_host_awake(w, &w->host[c->end[dir].host]))
-				item_test(w, &d->w[i]);
-			if (dst_host_awake(w, &w->host[c->end[1 - dir].host]))
-				item_test(w, &d->r[i]);
-		}
+		bool from = dst_host_awake(w, &w->host[c->end[dir].host]);
+		bool to = dst_host_awake(w, &w->host[c->end[1 - dir].host]);
+
+		for (unsigned int i = 0; from && i < d->wposted; i++)
+			item_test(w, &d->w[i]);
+		for (unsigned int i = 0; to && i < d->rposted; i++)
+			item_test(w, &d->r[i]);
 	}
 }
 
@@ -367,10 +399,10 @@ void dst_items_stir(struct dst_conn *c, unsigned int dir)
 	struct dst_dir *d = &c->dir[dir];
 	const struct dst_end *from = &c->end[dir], *to = &c->end[1 - dir];
 
-	while (d->wposted < d->n && can_post(w, from) && dst_chance(w, 0.7) &&
-	       item_post(&d->w[d->wposted]))
+	while (d->wposted < d->n && can_post(w, from) && fits(from, d->w, d->wposted) &&
+	       dst_chance(w, 0.7) && item_post(&d->w[d->wposted]))
 		d->wposted++;
-	while (d->rposted < d->n && can_post(w, to) && recvs_fit(c, d, to) &&
+	while (d->rposted < d->n && can_post(w, to) && fits(to, d->r, d->rposted) &&
 	       dst_chance(w, w->host[to->host].recv_chance) && item_post(&d->r[d->rposted]))
 		d->rposted++;
 	if (w->on[F_CANCEL] && !w->calm && dst_chance(w, 0.2)) {

@@ -42,17 +42,15 @@
 
 /* ---- features: each seed has some of them (swarm testing) ---- */
 
-#define DST_FEATURES(X)                                                                            \
-	X(LOSS)                                                                                    \
-	X(BURST) X(REORDER) X(DUPLICATE) X(CORRUPT) X(JITTER) X(RATE) X(QUEUE) X(FLAP) X(PATHS)    \
-		X(ASYMMETRIC) X(LONG) X(NAT) X(CUT) X(LINK_CHANGE) X(RDMA) X(ODD_NIC) X(SOCKBUF)   \
-			X(TARGETED) X(CANCEL) X(DEADLINE) X(TOO_LONG) X(CLOSE) X(DESTROY) X(CRASH) \
-				X(PAUSE) X(SLOW_RECV) X(SELDOM) X(NOMEM) X(REPLAY) X(FIXED_RATE)   \
-					X(RATE_CHANGE) X(TEST_OPS) X(CHANNELS) X(RAW)              \
-						X(SHORT_DEAD) X(BIG) X(MANY) X(FEW_COMPLETIONS)    \
-							X(IDLE) X(RAW_PAYLOAD) X(RAW_RESET)        \
-								X(LOSSY_CONNECT) X(LAZY_POLL)      \
-									X(BREAKER)
+/* clang-format off */
+#define DST_FEATURES(X) \
+	X(LOSS) X(BURST) X(REORDER) X(DUPLICATE) X(CORRUPT) X(JITTER) X(RATE) X(QUEUE) X(FLAP) \
+	X(PATHS) X(ASYMMETRIC) X(LONG) X(NAT) X(CUT) X(LINK_CHANGE) X(RDMA) X(ODD_NIC) X(SOCKBUF) \
+	X(TARGETED) X(CANCEL) X(DEADLINE) X(TOO_LONG) X(CLOSE) X(DESTROY) X(CRASH) X(PAUSE) \
+	X(SLOW_RECV) X(SELDOM) X(NOMEM) X(REPLAY) X(FIXED_RATE) X(RATE_CHANGE) X(TEST_OPS) \
+	X(CHANNELS) X(RAW) X(SHORT_DEAD) X(BIG) X(MANY) X(FEW_COMPLETIONS) X(RAW_PAYLOAD) \
+	X(RAW_RESET) X(LOSSY_CONNECT) X(LAZY_POLL) X(BREAKER) X(NO_PAYLOAD)
+/* clang-format on */
 
 enum dst_feature {
 #define DST_FEATURE_ENUM(name) F_##name,
@@ -147,7 +145,8 @@ enum dst_feature {
 	X(ctr_rx_unknown_qp, "packets for QPs that are gone")                     \
 	X(ctr_ctrl_replayed, "control datagrams seen twice")                      \
 	X(ctr_path_changes, "channels that moved")                                \
-	X(ctr_tx_errors, "sends that the host refused")
+	X(ctr_tx_errors, "sends that the host refused")                           \
+	X(no_payload, "worlds whose packets carry no payload")
 
 enum dst_site {
 #define DST_SITE_ENUM(name, text) SITE_##name,
@@ -255,7 +254,8 @@ struct dst_world {
 	uint64_t turn_ns, turn_max_ns, faults_end_ns, limit_ns;
 	bool calm;
 	uint64_t steps;
-	uint32_t check_every;
+	uint32_t check_every; /* steps between looks at all invariants */
+	uint64_t checks;
 	uint64_t longest_ns; /* the longest round trip of its links */
 	uint64_t trace;
 	uint64_t memory_limit;
@@ -274,7 +274,14 @@ bool dst_chance(struct dst_world *w, double p);
 const char *dst_feature_name(unsigned int f);
 
 /* world.c */
-void dst_run_seed(uint64_t seed, bool verbose, uint64_t *trace);
+enum dst_payload {
+	DST_PAYLOAD_DRAWN, /* as the seed says */
+	DST_PAYLOAD_ON,	   /* these two: all happens alike; old packets do not come again, and
+			    * no memory is refused, as those depend on what is in flight */
+	DST_PAYLOAD_OFF,
+};
+
+void dst_run_seed(uint64_t seed, bool verbose, enum dst_payload payload, uint64_t *trace);
 uint64_t dst_now(const struct dst_world *w);
 /* 0, or -ENOMEM where memory was refused. */
 int dst_host_open(struct dst_world *w, struct dst_host *h);
@@ -351,6 +358,7 @@ const char *dst_site_name(unsigned int site);
 const char *dst_site_text(unsigned int site);
 void dst_trace(struct dst_world *w, uint64_t v);
 void dst_note(struct dst_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void dst_features_print(const struct dst_world *w); /* if it is verbose */
 /* Prints what failed, what is open and how to replay it; ends the process. */
 void dst_fail(struct dst_world *w, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), noreturn));

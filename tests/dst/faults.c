@@ -88,7 +88,7 @@ static void catch_one(struct dst_world *w)
 		const struct sim_packet *p = l ? l->fifo.head : NULL;
 		struct caught *c = &f->caught[f->n % CAUGHT];
 
-		if (!p || p->kind != SIM_PKT_WIRE)
+		if (!p || p->kind != SIM_PKT_WIRE || p->absent)
 			continue;
 		dst_free(c->bytes);
 		c->bytes = dst_alloc(p->len);
@@ -118,6 +118,7 @@ static void replay_one(struct dst_world *w)
 	p->head = c->head;
 	p->kind = SIM_PKT_WIRE;
 	p->ce = false;
+	p->absent = 0;
 	memcpy(p->bytes, c->bytes, c->len);
 	sim_launch(w->sim, c->link, p, u64_max(dst_now(w), c->deliver_ns) + dst_below(w, 2 * MS));
 	dst_site(SITE_replay, 1);

@@ -23,7 +23,7 @@
 
 struct options {
 	uint64_t first, seeds, minutes, jobs;
-	bool one, verbose, sites, twice, keep_going, trace, progress;
+	bool one, verbose, sites, twice, payloads, keep_going, trace, progress;
 };
 
 struct shared {
@@ -39,7 +39,8 @@ static void usage(FILE *to)
 {
 	fprintf(to,
 		"usage: dst [--seed N] [--seeds N] [--first N] [--minutes N] [--jobs N]\n"
-		"           [--verbose] [--sites] [--twice] [--keep-going] [--trace] [--progress]\n"
+		"           [--verbose] [--sites] [--twice] [--payloads] [--keep-going] [--trace]\n"
+		"           [--progress]\n"
 		"Runs whole simulated worlds, each drawn from a seed, and checks what must hold.\n"
 		"  --seed N      that one only, in this process\n"
 		"  --seeds N     how many (default %u)\n"
@@ -49,6 +50,7 @@ static void usage(FILE *to)
 		"  --verbose     tells what happens in each world\n"
 		"  --sites       prints how often each site was reached\n"
 		"  --twice       each seed twice: its trace must be the same\n"
+		"  --payloads    each seed with payload and without: all must happen alike\n"
 		"  --keep-going  after a failure too; the last line counts them\n"
 		"  --trace       prints the hash of each seed's trace\n"
 		"  --progress    a line every %d s\n",
@@ -76,8 +78,8 @@ static void parse(int argc, char **argv)
 		{"seed", 1, NULL, 's'},	   {"seeds", 1, NULL, 'n'},    {"first", 1, NULL, 'f'},
 		{"minutes", 1, NULL, 'm'}, {"jobs", 1, NULL, 'j'},     {"verbose", 0, NULL, 'v'},
 		{"sites", 0, NULL, 'S'},   {"twice", 0, NULL, 't'},    {"keep-going", 0, NULL, 'k'},
-		{"trace", 0, NULL, 'T'},   {"progress", 0, NULL, 'p'}, {"help", 0, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"trace", 0, NULL, 'T'},   {"progress", 0, NULL, 'p'}, {"payloads", 0, NULL, 'P'},
+		{"help", 0, NULL, 'h'},	   {NULL, 0, NULL, 0},
 	};
 	int c;
 
@@ -108,6 +110,9 @@ static void parse(int argc, char **argv)
 		case 't':
 			opt.twice = true;
 			break;
+		case 'P':
+			opt.payloads = true;
+			break;
 		case 'k':
 			opt.keep_going = true;
 			break;
@@ -136,18 +141,20 @@ static void run_one(uint64_t seed)
 {
 	uint64_t trace, again;
 
-	dst_run_seed(seed, opt.verbose, &trace);
+	dst_run_seed(seed, opt.verbose, opt.payloads ? DST_PAYLOAD_ON : DST_PAYLOAD_DRAWN, &trace);
 	if (opt.trace)
 		printf("seed %llu trace %016llx\n", (unsigned long long)seed,
 		       (unsigned long long)trace);
-	if (!opt.twice)
+	if (!opt.twice && !opt.payloads)
 		return;
-	dst_run_seed(seed, false, &again);
+	dst_run_seed(seed, opt.verbose, opt.payloads ? DST_PAYLOAD_OFF : DST_PAYLOAD_DRAWN, &again);
 	if (again == trace)
 		return;
-	fprintf(stderr, "seed %llu: its trace is %016llx, and %016llx the second time\n",
-		(unsigned long long)seed, (unsigned long long)trace, (unsigned long long)again);
-	exit(1);
+	fprintf(stderr, "seed %llu: its trace is %016llx, and %016llx %s\n",
+		(unsigned long long)seed, (unsigned long long)trace, (unsigned long long)again,
+		opt.payloads ? "without payload" : "the second time");
+	fflush(NULL);
+	_exit(1);
 }
 
 /* ---- workers ---- */

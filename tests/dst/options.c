@@ -38,6 +38,8 @@ static double share_of(enum dst_feature f, double p)
 	case F_MANY:
 	case F_BREAKER:
 		return 0.02;
+	case F_NO_PAYLOAD:
+		return 0.08;
 	case F_CRASH:
 	case F_SHORT_DEAD:
 	case F_LOSSY_CONNECT:

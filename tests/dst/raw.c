@@ -15,6 +15,7 @@
 #define CTRL_TYPE 200u
 #define TIRED_NS (400 * MS)
 #define BIT_WORDS 64u
+#define CTRL_MOST 4096u
 
 struct msg {
 	uint64_t len, room;
@@ -29,6 +30,7 @@ struct msg {
 	uint32_t imm_pkts;
 	uint64_t bits[BIT_WORDS];
 	bool rposted, completed;
+	bool consume; /* what has arrived is used at once: a byte that comes again is seen */
 	int result;
 };
 
@@ -36,7 +38,8 @@ struct flow {
 	int from; /* end */
 	struct msg m[DST_MSGS_MAX];
 	uint32_t n, nsent, nrecv;
-	uint32_t ctrl_sent, ctrl_seen;
+	uint32_t ctrl_sent;
+	uint64_t ctrl_had[CTRL_MOST / 64];
 };
 
 struct dst_raw {
@@ -273,22 +276,52 @@ static void recv_post(struct dst_raw *r, struct flow *f, uint64_t now)
 	DST_CHECK(w, !err, "sdr_recv_post: %d", err);
 	(void)sdr_qp_query(qp, &info);
 	m->imm_pkts = info.imm_packets;
+	/* An RDMA NIC has written a duplicate before anybody can look. */
+	m->consume =
+		!w->host[r->host[1 - f->from]].nic && dst_chance(w, 0.5) && !w->on[F_NO_PAYLOAD];
 	m->posted_ns = now;
 	m->rposted = true;
 	f->nrecv++;
+}
+
+static uint64_t packet_bytes(const struct msg *m, uint64_t at, uint32_t payload)
+{
+	return at < m->len ? u64_min(payload, m->len - at) : 0;
+}
+
+/* The application makes something else of a packet's bytes. */
+static void consume(struct msg *m, uint32_t i, uint32_t payload)
+{
+	uint64_t at = (uint64_t)i * payload, n = packet_bytes(m, at, payload);
+
+	for (uint64_t k = 0; m->consume && k < n; k++)
+		m->mem[DST_CANARY + at + k] ^= 0xff;
 }
 
 static void bytes_check(struct dst_world *w, const struct msg *m, uint32_t i, uint32_t payload)
 {
 	uint64_t at = (uint64_t)i * payload;
 
+	if (w->on[F_NO_PAYLOAD])
+		return;
 	/* An empty one that brings a part of the immediate, before the end has come. */
 	if (at > m->len && m->oneshot && m->imm_pkts > 1 && i < m->imm_pkts)
 		return;
 	DST_CHECK(w,
 		  at <= m->len && memcmp(m->mem + DST_CANARY + at, m->src + at,
-					 u64_min(payload, m->len - at)) == 0,
+					 packet_bytes(m, at, payload)) == 0,
 		  "wrong bytes under a set bit (packet %u)", i);
+}
+
+/* What was used stays as it was left: nothing is written under a bit that is set. */
+static void consumed_check(struct dst_world *w, struct msg *m, uint32_t payload)
+{
+	for (uint32_t i = 0; m->consume && i < 64 * BIT_WORDS; i++) {
+		if (!(m->bits[i / 64] >> i % 64 & 1))
+			continue;
+		consume(m, i, payload);
+		bytes_check(w, m, i, payload);
+	}
 }
 
 /* What is set stays set and is right. Returns whether all is there. */
@@ -307,9 +340,12 @@ static bool look(struct dst_raw *r, struct msg *m, struct sdr_recv_info *info)
 
 		DST_CHECK(w, info->error || !(m->bits[k] & ~words[k]) || info->end_known,
 			  "bits fell");
-		for (; fresh; fresh &= fresh - 1)
-			bytes_check(w, m, k * 64 + (uint32_t)__builtin_ctzll(fresh),
-				    info->payload_bytes);
+		for (; fresh; fresh &= fresh - 1) {
+			uint32_t i = k * 64 + (uint32_t)__builtin_ctzll(fresh);
+
+			bytes_check(w, m, i, info->payload_bytes);
+			consume(m, i, info->payload_bytes);
+		}
 		m->bits[k] |= words[k];
 	}
 	return info->end_known && n == (int64_t)info->pkts;
@@ -322,18 +358,19 @@ static void recv_finish(struct dst_raw *r, struct flow *f, struct msg *m, bool w
 	bool nic = w->host[r->host[1 - f->from]].nic;
 	int expect = info->error ? info->error : give_up ? -ECANCELED : whole;
 
+	consumed_check(w, m, info->payload_bytes);
 	m->result = give_up ? sdr_recv_give_up(m->recv) : sdr_recv_complete(m->recv);
 	/* What lies in a NIC is taken as the receive ends. */
 	whole = whole || (nic && m->result == 1);
 	DST_CHECK(w, m->result == expect || (nic && m->result == 1),
 		  "sdr_recv_complete: %d, not %d", m->result, expect);
-	if (whole)
+	if (whole && !w->on[F_NO_PAYLOAD])
 		DST_CHECK(w, !m->len || !memcmp(m->mem + DST_CANARY, m->src, m->len),
 			  "a whole message is wrong");
 	for (uint64_t i = 0; i < DST_CANARY; i++)
 		DST_CHECK(w, m->mem[i] == DST_FILL && m->mem[DST_CANARY + m->room + i] == DST_FILL,
 			  "a byte outside a receive was written");
-	for (uint64_t i = whole ? m->len : m->room; i < m->room; i++)
+	for (uint64_t i = w->on[F_NO_PAYLOAD] ? 0 : whole ? m->len : m->room; i < m->room; i++)
 		DST_CHECK(w, m->mem[DST_CANARY + i] == DST_FILL, "written behind the message");
 	dst_site(whole ? SITE_raw_done : SITE_raw_early, 1);
 	dst_site(SITE_raw_give_up, give_up);
@@ -357,7 +394,9 @@ static void fill_some(struct dst_raw *r, struct msg *m, const struct sdr_recv_in
 		return;
 	if (sdr_recv_fill_begin(m->recv, first, 1, &mask) || !mask)
 		return;
-	memcpy(m->mem + DST_CANARY + (uint64_t)first * pkt, m->src + (uint64_t)first * pkt, pkt);
+	if (!w->on[F_NO_PAYLOAD])
+		memcpy(m->mem + DST_CANARY + (uint64_t)first * pkt, m->src + (uint64_t)first * pkt,
+		       pkt);
 	(void)sdr_recv_fill_end(m->recv, first, mask);
 	dst_site(SITE_raw_fill, 1);
 }
@@ -426,25 +465,35 @@ static void reset_both(struct dst_raw *r)
 	settle(r);
 }
 
+/* A control message may be lost or overtaken; it comes once, and as it was sent. */
+static void ctrl_check(struct dst_world *w, struct flow *f, const struct sdr_ctrl *in)
+{
+	uint32_t n = in->len >= 4 ? get_be32(in->body) : UINT32_MAX;
+
+	DST_CHECK(w, in->type == CTRL_TYPE && n < f->ctrl_sent && in->len == 4 + n % 61,
+		  "a control message of type %u, %u bytes, number %u", in->type, in->len, n);
+	for (uint32_t i = 4; i < in->len; i++)
+		DST_CHECK(w, in->body[i] == (n & 0xff), "control message %u is torn", n);
+	DST_CHECK(w, !(f->ctrl_had[n / 64] >> n % 64 & 1), "control message %u came twice", n);
+	f->ctrl_had[n / 64] |= UINT64_C(1) << n % 64;
+	dst_site(SITE_raw_ctrl, 1);
+}
+
 static void ctrl_turn(struct dst_raw *r, struct flow *f)
 {
 	struct dst_world *w = r->w;
 	uint8_t body[64];
 	struct sdr_ctrl in = {.size = sizeof(in)};
 
-	if (!w->calm && dst_chance(w, 0.1)) {
+	if (!w->calm && f->ctrl_sent < CTRL_MOST && dst_chance(w, 0.1)) {
 		memset(body, (int)(f->ctrl_sent & 0xff), sizeof(body));
-		if (!sdr_ctrl_send(r->qp[f->from], CTRL_TYPE, body, 1 + f->ctrl_sent % 64,
+		put_be32(body, f->ctrl_sent);
+		if (!sdr_ctrl_send(r->qp[f->from], CTRL_TYPE, body, 4 + f->ctrl_sent % 61,
 				   SDR_CHANNEL_ANY))
 			f->ctrl_sent++;
 	}
-	while (sdr_ctrl_recv(r->qp[1 - f->from], &in) == 1) {
-		DST_CHECK(w, in.type == CTRL_TYPE && in.len >= 1 && in.len <= 64,
-			  "a control message of type %u, %u bytes", in.type, in.len);
-		for (uint32_t i = 1; i < in.len; i++)
-			DST_CHECK(w, in.body[i] == in.body[0], "a control message is torn");
-		dst_site(SITE_raw_ctrl, 1);
-	}
+	while (sdr_ctrl_recv(r->qp[1 - f->from], &in) == 1)
+		ctrl_check(w, f, &in);
 }
 
 static void flow_turn(struct dst_raw *r, struct flow *f, uint64_t now)

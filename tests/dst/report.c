@@ -58,6 +58,21 @@ void dst_note(struct dst_world *w, const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
+static void features_list(const struct dst_world *w)
+{
+	fprintf(stderr, "%u hosts;", w->nhosts);
+	for (unsigned int f = 0; f < F_COUNT; f++)
+		if (w->on[f])
+			fprintf(stderr, " %s", dst_feature_name(f));
+	fputc('\n', stderr);
+}
+
+void dst_features_print(const struct dst_world *w)
+{
+	if (w->verbose)
+		features_list(w);
+}
+
 void dst_fail(struct dst_world *w, const char *fmt, ...)
 {
 	va_list args;
@@ -67,11 +82,8 @@ void dst_fail(struct dst_world *w, const char *fmt, ...)
 	va_start(args, fmt);
 	(void)vfprintf(stderr, fmt, args);
 	va_end(args);
-	fprintf(stderr, "\n%u hosts;", w->nhosts);
-	for (unsigned int f = 0; f < F_COUNT; f++)
-		if (w->on[f])
-			fprintf(stderr, " %s", dst_feature_name(f));
 	fputc('\n', stderr);
+	features_list(w);
 	dst_conns_dump(w);
 	dst_raw_dump(w);
 	fprintf(stderr, "replay: %s --seed %llu --verbose\n", dst_program,

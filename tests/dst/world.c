@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define STEPS_MAX UINT64_C(40000000)
+#define CHECKS_DOUBLE 500u
 #define STILL_MAX 2000000u
 #define LIVENESS_NS (120 * SEC)
 #define GOODBYE_NS (3 * SEC)
@@ -200,6 +201,11 @@ static void world_make(struct dst_world *w)
 	int err = sdr_sim_create(w->seed, &w->api);
 
 	DST_CHECK(w, !err, "sdr_sim_create: %d", err);
+	if (w->on[F_NO_PAYLOAD]) {
+		err = sdr_sim_payload_off(w->api);
+		DST_CHECK(w, !err, "sdr_sim_payload_off: %d", err);
+		dst_site(SITE_no_payload, 1);
+	}
 	w->sim = sim_of(w);
 	for (uint32_t i = 0; i < w->nhosts; i++)
 		host_make(w, i);
@@ -277,11 +283,14 @@ static void step(struct dst_world *w, uint64_t limit)
 		next = u64_min(next, host_next(w, &w->host[i]));
 	next = u64_min(next, sim_next_event_ns(w->sim));
 	w->steps++;
-	if (w->steps % w->check_every == 0)
+	if (w->steps % w->check_every == 0) {
 		dst_check_layers(w);
+		/* A long run has seen enough of the same: it looks more and more seldom. */
+		if (++w->checks % CHECKS_DOUBLE == 0)
+			w->check_every *= 2;
+	}
 	sim_advance(w->sim, u64_max(next, now));
 	dst_trace(w, dst_now(w));
-	dst_trace(w, w->sim->seq);
 }
 
 /* Until `until` says no, or the time is up; returns whether it did. */
@@ -346,7 +355,7 @@ static void world_end(struct dst_world *w)
 		  (unsigned long long)dst_live_bytes(), (unsigned long long)dst_live_blocks());
 }
 
-void dst_run_seed(uint64_t seed, bool verbose, uint64_t *trace)
+void dst_run_seed(uint64_t seed, bool verbose, enum dst_payload payload, uint64_t *trace)
 {
 	struct dst_world *w = dst_alloc(sizeof(*w));
 
@@ -355,6 +364,11 @@ void dst_run_seed(uint64_t seed, bool verbose, uint64_t *trace)
 	rng_init(&w->rng, seed);
 	dst_seams_reset(seed);
 	dst_options_draw(w);
+	if (payload != DST_PAYLOAD_DRAWN) {
+		w->on[F_NO_PAYLOAD] = payload == DST_PAYLOAD_OFF;
+		w->on[F_REPLAY] = w->on[F_NOMEM] = false;
+	}
+	dst_features_print(w);
 	world_make(w);
 	(void)run(w, w->faults_end_ns, NULL);
 	calm_down(w);
