@@ -22,7 +22,7 @@ enum plot_scale {
 struct plot_axis {
 	const char *label; /* with its unit: "completion time (ms)" */
 	enum plot_scale scale;
-	double from, to; /* both 0: as the data need */
+	double from, to; /* from < to; both 0: as the data need */
 };
 
 enum plot_style { PLOT_LINE_POINTS, PLOT_LINE, PLOT_DASHED, PLOT_POINTS };
@@ -66,7 +66,7 @@ struct plot_grid {
 int plot_lines(const char *path, const struct plot *p);
 int plot_heat(const char *path, const struct plot_grid *g);
 
-/* What gnuplot is told; in plot_script.c. False: not one value can be drawn. */
+/* What gnuplot is told; in plot_script.c. False: the axes can show not one value. */
 bool plot_lines_script(FILE *to, const struct plot *p);
 bool plot_heat_script(FILE *to, const struct plot_grid *g);
 

@@ -93,7 +93,7 @@ static bool range_of(const struct plot *p, const struct plot_axis *axis, bool x,
 	if (axis->from != 0 || axis->to != 0) {
 		*lo = axis->from;
 		*hi = axis->to;
-		return true;
+		return shown(axis, *lo) && shown(axis, *hi) && *lo < *hi;
 	}
 	if (axis->scale == PLOT_LINEAR) {
 		air = *hi > *lo ? 0.04 * (*hi - *lo) : fmax(fabs(*hi), 1) * 0.1;
@@ -116,19 +116,26 @@ static void tick(FILE *to, bool *first, const char *text, double at)
 	*first = false;
 }
 
-static void size_ticks(FILE *to, double lo, double hi, bool *first)
+static void size_tick(FILE *to, double bytes, bool *first)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	int unit = (int)(fmin(fmax(log2(bytes), 0), 69) / 10);
+	char text[32];
+
+	snprintf(text, sizeof text, "%.4g %s", ldexp(bytes, -10 * unit), units[unit]);
+	tick(to, first, text, bytes);
+}
+
+static void size_ticks(FILE *to, double lo, double hi, bool *first)
+{
 	int from = (int)ceil(log2(lo)), till = (int)floor(log2(hi));
 	int step = (till - from) / TICKS + 1;
 
-	for (int e = from; e <= till; e += step) {
-		char text[32];
-		int unit = e < 0 ? 0 : e / 10 > 6 ? 6 : e / 10;
-
-		snprintf(text, sizeof text, "%g %s", ldexp(1, e - 10 * unit), units[unit]);
-		tick(to, first, text, ldexp(1, e));
-	}
+	for (int e = from; e <= till && till > from; e += step)
+		size_tick(to, ldexp(1, e), first);
+	/* Between two powers of two there is still something to read. */
+	for (int i = 0; i <= 3 && till <= from; i++)
+		size_tick(to, lo * pow(hi / lo, i / 3.0), first);
 }
 
 static void decimal_text(char *buf, size_t cap, double v)

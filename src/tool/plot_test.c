@@ -103,7 +103,12 @@ static void test_ticks(void **state)
 	assert_true(any);
 	has(text, "set xtics 0.1");
 	free(text);
-	p.x.scale = p.y.scale = PLOT_LINEAR;
+	p.x = (struct plot_axis){.label = "x", .scale = PLOT_BYTES, .from = 5 << 20, .to = 7 << 20};
+	text = script_of(&p, NULL, &any);
+	has(text, "set xtics ('5 MiB' 5242880, '5.593 MiB' ");
+	free(text);
+	p.x = (struct plot_axis){.label = "x"};
+	p.y.scale = PLOT_LINEAR;
 	text = script_of(&p, NULL, &any);
 	has(text, "set xrange [2.7");
 	free(text);
@@ -122,6 +127,16 @@ static void test_nothing_to_draw(void **state)
 	assert_false(any);
 	free(script_of(NULL, &g, &any));
 	assert_false(any);
+	p = example();
+	p.x.from = NAN;
+	p.x.to = 1;
+	free(script_of(&p, NULL, &any));
+	assert_false(any);
+	p.x.from = 0; /* of a logarithm */
+	free(script_of(&p, NULL, &any));
+	assert_false(any);
+	p.series = &s;
+	p.count = 1;
 	assert_int_equal(plot_lines("nothing.svg", &p), -1);
 	assert_int_equal(access("nothing.svg", F_OK), -1);
 }
@@ -205,6 +220,28 @@ static void test_pictures(void **state)
 	assert_int_equal(access("no", F_OK), -1);
 }
 
+/* One that fails, as an old one might. */
+static char real_path[4096];
+
+static void fake_gnuplot(void)
+{
+	FILE *f;
+
+	assert_int_equal(mkdir("fake", 0700), 0);
+	f = fopen("fake/gnuplot", "w");
+	assert_non_null(f);
+	fputs("#!/bin/sh\necho '<svg> half'\necho no such terminal >&2\nexit 3\n", f);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod("fake/gnuplot", 0700), 0);
+	snprintf(real_path, sizeof real_path, "%s", getenv("PATH"));
+	setenv("PATH", "fake", 1);
+}
+
+static void real_gnuplot(void)
+{
+	setenv("PATH", real_path, 1);
+}
+
 /* A link stays one; a picture that cannot be drawn leaves the old one. */
 static void test_in_place(void **state)
 {
@@ -219,9 +256,9 @@ static void test_in_place(void **state)
 	assert_int_equal(plot_lines("link.svg", &p), 0);
 	assert_int_equal(lstat("link.svg", &st), 0);
 	assert_true(S_ISLNK(st.st_mode));
-	p.x.from = NAN; /* gnuplot takes no such range */
-	p.x.to = 1;
+	fake_gnuplot();
 	assert_int_equal(plot_lines("target.svg", &p), -1);
+	real_gnuplot();
 	text = slurp("target.svg");
 	has(text, "</svg>");
 	free(text);
