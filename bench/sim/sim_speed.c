@@ -32,6 +32,7 @@ static const char usage[] =
 	"  delay=12.5ms one way\n"
 	"  packet=4096  payload of a packet, bytes\n"
 	"  size=64MiB   of a write\n"
+	"  messages=0   that a connection can have in flight; 0: as many as it has by itself\n"
 	"  depth=0      writes in flight; 0: as many as fill the link, and one\n"
 	"  bytes=4GiB   to write, all connections together\n"
 	"  loss=0       of data packets, 0 .. 1\n"
@@ -44,7 +45,7 @@ static const char usage[] =
 
 struct options {
 	uint64_t pairs, conns, paths, channels, rate, delay, packet, size, depth, bytes, payload;
-	uint64_t fixed, coalesce, seed;
+	uint64_t fixed, coalesce, messages, seed;
 	double loss;
 	const char *device, *scheme;
 };
@@ -122,6 +123,7 @@ static bool option_set(struct options *o, const char *name, const char *value)
 		{"delay", TIME, &o->delay, 0, UINT64_C(1) << 61},
 		{"packet", BYTES, &o->packet, 64, 65000},
 		{"size", BYTES, &o->size, 1, UINT64_C(1) << 40},
+		{"messages", COUNT, &o->messages, 0, SDR_MAX_MESSAGES},
 		{"depth", COUNT, &o->depth, 0, 512},
 		{"bytes", BYTES, &o->bytes, 1, UINT64_C(1) << 60},
 		{"payload", COUNT, &o->payload, 0, 1},
@@ -236,6 +238,7 @@ static void flow_open(struct world *w, struct flow *f, struct host *ends)
 		struct sdr_conn_attr ca = {.size = sizeof(ca), .scheme = w->o.scheme, .cookie = f};
 
 		ca.channels = (uint32_t)w->o.channels;
+		ca.messages = (uint32_t)w->o.messages;
 		/* Headers are 64 bytes a packet and IP's 28. */
 		if (w->o.fixed)
 			ca.rate_bps = (uint64_t)((double)(w->o.rate / w->o.conns) * 0.995 *

@@ -14,8 +14,8 @@
  *
  * Files: sim.c (world, links, events), sim_paths.c (several paths between two hosts),
  * sim_addr.c (addresses, NAT), sim_fabric.c (the contract's table), sim_tx.c (post and control
- * datagrams), sim_drops.c (packets to lose, by name), sim_rdma.c (rocev2, and a NIC's receiver),
- * sim_pool.c (memory of packets in flight).
+ * datagrams), sim_flight.c (runs in flight), sim_drops.c (packets to lose, by name), sim_rdma.c
+ * (rocev2, and a NIC's receiver), sim_pool.c (memory of packets in flight).
  */
 #ifndef SDR_FABRIC_SIM_SIM_H
 #define SDR_FABRIC_SIM_SIM_H
