@@ -19,8 +19,8 @@ def block(headline):
 def table(headlines):
     out = ["| figure | what | paper | model | engine | why they part |", "| --- | --- | --- | --- | --- | --- |"]
     for h in headlines:
-        cells = [h.figure, h.what, h.paper, h.model, h.engine, h.why]
-        out.append("| " + " | ".join(cell.replace("; ", "<br>").replace("|", "\\|") for cell in cells) + " |")
+        cells = [h.figure, h.what, *(text.replace("; ", "<br>") for text in (h.paper, h.model, h.engine)), h.why]
+        out.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return out
 
 
