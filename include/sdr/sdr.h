@@ -292,10 +292,10 @@ SDR_API int sdr_qp_connect(struct sdr_qp *qp, const void *info, size_t len,
 /* Its state now; sdr_progress() changes it. */
 SDR_API enum sdr_qp_state sdr_qp_state_get(const struct sdr_qp *qp);
 /*
- * Sends RESET, three times and no more, and refuses everything from now on: posts, sends,
- * control messages and changes return -SDR_E_RESET. What was received may still be read,
- * receives completed, sends cancelled, handles released. -ENOTCONN before
- * sdr_qp_connect(); 0 if it is in SDR_QP_ERROR already.
+ * Sends RESET, three times and no more (once to an address that has proved nothing), and refuses
+ * everything from now on: posts, sends, control messages and changes return -SDR_E_RESET. What was
+ * received may still be read, receives completed, sends cancelled, handles released. -ENOTCONN
+ * before sdr_qp_connect(); 0 if it is in SDR_QP_ERROR already.
  */
 SDR_API int sdr_qp_reset(struct sdr_qp *qp, uint32_t reason);
 

@@ -305,6 +305,7 @@ void ctrl_on_datagram(struct sdr_qp *qp, const struct fabric_event *ev, uint64_t
 	}
 	live->heard_ns = now;
 	live->refused = false;
+	ping_heard(qp, ev->channel, now);
 	if (ev->path == 0)
 		live->ctrl_channel = ev->channel;
 	while (qp->state != SDR_QP_ERROR && wire_ctrl_next(&it, &msg) == 1) {

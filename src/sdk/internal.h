@@ -52,6 +52,8 @@
 #define SDK_LATE_EMPTY_NS (10 * NS_PER_MS) /* where keys die: of packets without bytes */
 #define SDK_UNPROVEN_BYTES 64u	 /* of a message from above, to an address that proved nothing */
 #define SDK_TRAIN_BODY_LEAST 64u /* more than TRAIN_SEEN takes */
+#define SDK_QUESTIONS 1u	 /* PINGs for each datagram from an address that proved nothing, */
+#define SDK_QUESTIONS_MAX 16u	 /* ... saved up */
 #define SDK_PINGS 5u		 /* that wait for their PONG at a time, on a channel */
 #define SDK_PING_KEEP_NS (8 * NS_PER_S) /* see ping_slot() */
 
@@ -305,6 +307,7 @@ struct sdk_live {
 	uint64_t used_ns;   /* last post or data: is the QP busy? */
 	uint64_t rtt_ns, rtt_min_ns, rtt_var_ns;
 	uint64_t path_changes;
+	uint32_t questions; /* PINGs that an address that proved nothing may have yet */
 	bool refused;
 	bool proven; /* what we send arrives: an address that did not prove it gets no data */
 	bool trains; /* the peer takes them */
@@ -426,6 +429,7 @@ void ping_service(struct sdr_qp *qp, uint64_t now);
 uint64_t ping_deadline(const struct sdr_qp *qp);
 void ping_on_ping(struct sdr_qp *qp, const struct wire_ping *ping, const struct fabric_event *ev,
 		  uint64_t now);
+void ping_heard(struct sdr_qp *qp, uint32_t channel, uint64_t now);
 void ping_path(struct sdr_qp *qp, const struct fabric_event *ev, uint64_t now);
 void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct fabric_event *ev,
 		  uint64_t now);

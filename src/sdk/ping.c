@@ -33,6 +33,12 @@ static void ping_send(struct sdr_qp *qp, uint32_t c, uint64_t now)
 	uint32_t slot;
 	uint8_t body[8];
 
+	/* Not again and again to an address that may not be theirs: see ping_heard(). */
+	if (!qp->active && !qp->live->proven && qp->live->questions-- == 0) {
+		qp->live->questions = 0;
+		ch->ping_at_ns = UINT64_MAX;
+		return;
+	}
 	/*
 	 * A nonce each: whichever is answered, its sample is not ambiguous. One that can be
 	 * guessed proves no address: none is sent then.
@@ -52,6 +58,22 @@ static void ping_send(struct sdr_qp *qp, uint32_t c, uint64_t now)
 	ch->ping_wait_ns = ch->ping_wait_ns ? u64_min(2 * ch->ping_wait_ns, SDK_BACKOFF_MAX_NS)
 					    : sdk_patience(qp);
 	ch->ping_at_ns = now + ch->ping_wait_ns;
+}
+
+/*
+ * The peer's address has proved nothing, but speaks: each time that, it may be asked again. So
+ * nobody has more said to an address of others' than they say themselves, and a little.
+ */
+void ping_heard(struct sdr_qp *qp, uint32_t channel, uint64_t now)
+{
+	struct sdk_live *live = qp->live;
+	struct sdk_channel *ch = &live->channel[channel];
+
+	if (qp->active || live->proven)
+		return;
+	live->questions = (uint32_t)u64_min(live->questions + SDK_QUESTIONS, SDK_QUESTIONS_MAX);
+	if (ch->first_ns && ch->ping_at_ns == UINT64_MAX)
+		ch->ping_at_ns = now;
 }
 
 void ping_start(struct sdr_qp *qp, uint64_t now)

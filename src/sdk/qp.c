@@ -468,17 +468,21 @@ int sdr_qp_reset(struct sdr_qp *qp, uint32_t reason)
 	struct wire_reset msg = {.reason = reason};
 	uint8_t body[8];
 	int len = wire_reset_put(body, sizeof(body), &msg);
+	bool told; /* all of it: the address is the peer's */
 
 	if (!qp->live)
 		return -ENOTCONN;
 	if (qp->state == SDR_QP_ERROR)
 		return 0;
+	told = qp->active || qp->live->proven;
 	/* What has ended, first: after RESET nobody listens. */
 	grant_last_words(qp, sdk_now(qp->ctx));
-	ctrl_flush(qp, sdk_now(qp->ctx));
-	qp->live->queue_len = 0;
+	if (told) {
+		ctrl_flush(qp, sdk_now(qp->ctx));
+		qp->live->queue_len = 0;
+	}
 	/* Thrice: nobody repeats it, and the peer would find out by silence otherwise. */
-	for (int i = 0; i < 3; i++) {
+	for (int i = told ? 0 : 2; i < 3; i++) {
 		(void)ctrl_queue(qp, WIRE_MSG_RESET, body, (size_t)len, SDR_CHANNEL_ANY, 0);
 		ctrl_flush(qp, sdk_now(qp->ctx));
 	}

@@ -43,7 +43,7 @@ static void say(struct liar *v, uint8_t type, const void *body, size_t len)
 	assert_true(put > 0);
 	(void)wire_ctrl_body_put(buf, sizeof(buf), v->token, ++v->number);
 	(void)v->f->ops->ctrl(v->qp, 0, 0, buf, WIRE_CTRL_BODY_HDR_BYTES + (size_t)put);
-	v->said_bytes += WIRE_CTRL_BODY_HDR_BYTES + (size_t)put;
+	v->said_bytes += wire_ctrl_packet_bytes(WIRE_CTRL_BODY_HDR_BYTES + (size_t)put);
 }
 
 /* The victim is end 1, a connection; the liar stands for its peer, on host 0. */
@@ -95,7 +95,7 @@ static void liar_hear(struct liar *v)
 
 			if (ev[i].type != FABRIC_EV_CTRL)
 				continue;
-			v->heard_bytes += ev[i].len;
+			v->heard_bytes += wire_ctrl_packet_bytes(ev[i].len);
 			assert_int_equal(
 				wire_ctrl_begin(ev[i].data, ev[i].len, &it, &token, &number), 0);
 			while (wire_ctrl_next(&it, &msg) == 1) {
@@ -343,8 +343,8 @@ void oversize_offset(struct lab *l)
 }
 
 /*
- * One PING from an address that never answers: what comes back there in a minute, in bytes for
- * each byte. arg: the most
+ * One PING from an address that never answers: what comes back there in a minute, in bytes of UDP
+ * payload for each byte. arg: the most; receives that are posted, which are granted at once.
  */
 void amplification(struct lab *l)
 {
@@ -352,11 +352,12 @@ void amplification(struct lab *l)
 	struct lab_flow *f;
 
 	liar_open(l, &v);
-	f = lab_flow(l, 0, 8, 2 * MIB, 8);
+	f = lab_flow(l, 0, (uint32_t)l->arg[1], KIB, (uint32_t)l->arg[1]);
 	f->conn[0] = NULL;
 	f->conn[1] = l->p.conn[1];
 	f->may_fail = true;
 	liar_run(&v, 60 * SEC);
+	assert_int_equal(l->p.events[1][SDR_EV_DEAD], 1);
 	snprintf(l->note, sizeof(l->note), "%llu bytes for %llu", (unsigned long long)v.heard_bytes,
 		 (unsigned long long)v.said_bytes);
 	if ((double)v.heard_bytes > l->arg[0] * (double)v.said_bytes)
