@@ -334,6 +334,28 @@ static void test_large(void **state)
 	}
 }
 
+/* Of a very long message of gbn a part is simulated; a round trip is little beside either. */
+static void test_gbn_long(void **state)
+{
+	struct plan_link link = {400e9, 0.001, 0.05, 1};
+	struct plan_params p;
+	struct plan_result all, part;
+
+	(void)state;
+	for (int long_one = 0; long_one < 2; long_one++) {
+		struct plan_job job = {(UINT64_C(1) << (long_one ? 26 : 22)) * 4096, 4096, 4096};
+		struct plan_options options = {PLAN_SERIALISED, 1, 4};
+
+		plan_defaults(&link, &job, PLAN_GBN, &p);
+		assert_int_equal(plan_estimate(&link, &job, &p, &options, &sdr_alloc_system,
+					       long_one ? &part : &all),
+				 0);
+	}
+	assert_true(fabs(part.mean_s / part.lossless_s / (all.mean_s / all.lossless_s) - 1) < 0.02);
+	assert_true(fabs(part.overhead / all.overhead - 1) < 0.02);
+	assert_true(all.overhead > 1 && part.mean_s > part.limit_s);
+}
+
 /* The n-th allocation fails; nothing may be left over. */
 struct budget {
 	int left, held;
@@ -399,7 +421,7 @@ int main(void)
 		cmocka_unit_test(test_paper_simulated), cmocka_unit_test(test_burst_block),
 		cmocka_unit_test(test_paper_bursts),	cmocka_unit_test(test_skip),
 		cmocka_unit_test(test_skip_blocks),	cmocka_unit_test(test_large),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_gbn_long),	cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
