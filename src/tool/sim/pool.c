@@ -96,7 +96,7 @@ static int work(struct pool *pool, uint64_t worker)
 		sweep_point(plan->sweep, i / plan->sweep->runs, &point);
 		runner_run(runner, plan->sweep, &point, i % plan->sweep->runs, &shared->stop,
 			   &pool->results[task]);
-		atomic_fetch_add(&shared->done, 1);
+		atomic_fetch_add(&shared->done, pool->results[task].done);
 	}
 	runner_destroy(runner);
 	return 0;
@@ -183,13 +183,20 @@ static void say_death(struct pool *pool, uint64_t worker, int status)
 		say("a worker ended with status %d", WEXITSTATUS(status));
 }
 
-static void reap(struct pool *pool)
+/* Of those that still are: what has ended; or, with no options, waits for them. */
+static void reap(struct pool *pool, int options)
 {
 	for (uint64_t i = 0; i < pool->workers; i++) {
 		int status = 0;
+		pid_t pid;
 
-		while (waitpid(pool->pid[i], &status, 0) < 0 && errno == EINTR)
+		if (pool->pid[i] == 0)
+			continue;
+		while ((pid = waitpid(pool->pid[i], &status, options)) < 0 && errno == EINTR)
 			;
+		if (pid == 0)
+			continue;
+		pool->pid[i] = 0;
 		say_death(pool, i, status);
 	}
 }
@@ -202,6 +209,7 @@ static void watch(struct pool *pool)
 	while (poll(&fd, 1, LOOK_MS) <= 0) {
 		if (cli_stop)
 			pool->shared->stop = 1;
+		reap(pool, WNOHANG);
 		show(pool);
 	}
 	say_bar(NULL);
@@ -218,7 +226,7 @@ static int run_all(struct pool *pool)
 	start_workers(pool);
 	close(pool->ends[1]);
 	watch(pool);
-	reap(pool);
+	reap(pool, 0);
 	close(pool->ends[0]);
 	if (cli_stop)
 		say("stopped after %" PRIu64 " of %" PRIu64 " runs",

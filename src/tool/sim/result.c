@@ -63,7 +63,7 @@ int result_make(const struct sweep *s, const struct sim_point *p, struct tally *
 		out->p999 = stats_quantile(t->time_ns, t->runs, 0.999);
 	if (ended)
 		out->overhead = (double)t->sent_bytes / (double)ended / (double)p->bytes - 1;
-	if (out->engine && p->scheme->in_model && !s->cold && predict(s, out))
+	if (out->engine && scheme_predictable(p->scheme) && !s->cold && predict(s, out))
 		return -1;
 	out->parted = parts(out);
 	return 0;

@@ -64,6 +64,11 @@ static int model_scheme(const char *name, size_t len)
 	return -1;
 }
 
+static bool is_code(enum plan_scheme scheme)
+{
+	return scheme == PLAN_EC || scheme == PLAN_EC_XOR || scheme == PLAN_HYBRID;
+}
+
 /* NAME=NUMBER; -1: no such parameter or value. */
 static int take_named(struct sim_scheme *s, const char *text)
 {
@@ -131,15 +136,17 @@ static int take_code(struct sim_scheme *s, char *params, char *why, size_t len)
 	return 0;
 }
 
-/* The engine's own parameters, as far as the model knows what they mean. */
+/*
+ * The engine's own parameters, as far as the model knows what they mean: a timer of so many
+ * round trips. Of sr-nack it is a backup only.
+ */
 static void model_of_engine(struct sim_scheme *s, const char *params)
 {
-	if (s->params.scheme != PLAN_SR) /* its timer is a backup only */
+	if (s->params.scheme != PLAN_SR || strncmp(params, "rto=", 4) != 0 ||
+	    !isdigit((unsigned char)params[4]))
 		return;
 	s->given |= SCHEME_HAS_RTO;
-	s->params.rto_rtts = 1; /* a timer that follows the round trip */
-	if (strncmp(params, "rto=", 4) == 0 && isdigit((unsigned char)params[4]))
-		s->params.rto_rtts = strtod(params + 4, NULL);
+	s->params.rto_rtts = strtod(params + 4, NULL);
 }
 
 int scheme_parse(const char *text, struct sim_scheme *out, char *why, size_t len)
@@ -165,12 +172,17 @@ int scheme_parse(const char *text, struct sim_scheme *out, char *why, size_t len
 	}
 	if (s.in_model)
 		s.params.scheme = (enum plan_scheme)model;
-	if (s.in_model && (model == PLAN_SR || model == PLAN_SR_NACK))
-		model_of_engine(&s, params);
-	else if (s.in_model && take_code(&s, params, why, len))
+	if (s.in_model && is_code(s.params.scheme) && take_code(&s, params, why, len))
 		return -1;
+	if (s.in_model && !is_code(s.params.scheme))
+		model_of_engine(&s, params);
 	*out = s;
 	return 0;
+}
+
+bool scheme_predictable(const struct sim_scheme *s)
+{
+	return s->in_model && !(s->params.scheme == PLAN_SR && !(s->given & SCHEME_HAS_RTO));
 }
 
 void scheme_params(const struct sim_scheme *s, const struct plan_link *link,

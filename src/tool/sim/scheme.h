@@ -43,6 +43,11 @@ int scheme_parse(const char *text, struct sim_scheme *out, char *why, size_t len
 void scheme_params(const struct sim_scheme *s, const struct plan_link *link,
 		   const struct plan_job *job, struct plan_params *out);
 /*
+ * Whether the model's answer stands for what the engine does: not where the engine's timer
+ * follows the variance that it measures, which the model has no parameter for.
+ */
+bool scheme_predictable(const struct sim_scheme *s);
+/*
  * Where the item ends that begins here: a comma inside a scheme's parameters is followed by
  * a digit or NAME=.
  */

@@ -148,6 +148,14 @@ static int check_scheme(const struct sweep *s, const struct sim_scheme *scheme, 
 	return 0;
 }
 
+#define NUMBER 40
+/* Counts and sizes in full, shares with four digits; returns buf. */
+static char *number(char buf[NUMBER], double v)
+{
+	snprintf(buf, NUMBER, v >= 1 && v == floor(v) && v < 1e18 ? "%.0f" : "%.4g", v);
+	return buf;
+}
+
 static void say_fault(const struct plan_fault *f, const struct sim_point *p, char *why)
 {
 	static const struct {
@@ -158,6 +166,7 @@ static void say_fault(const struct plan_fault *f, const struct sim_point *p, cha
 		{"loss", "loss"},	 {"burst", "burst"},
 	};
 	const char *key = "scheme", *name = p->scheme->name;
+	char value[NUMBER], min[NUMBER], max[NUMBER];
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (strcmp(f->what, keys[i].what) == 0) {
@@ -165,10 +174,9 @@ static void say_fault(const struct plan_fault *f, const struct sim_point *p, cha
 			name = "";
 		}
 	}
-	snprintf(why, SWEEP_WHY,
-		 "--%s%s%s: %s of %.10g is out of range: choose from %.10g to %.10g%s%s", key,
-		 *name ? " " : "", name, f->what, f->value, f->min, f->max, f->why ? ": " : "",
-		 f->why ? f->why : "");
+	snprintf(why, SWEEP_WHY, "--%s%s%s: %s of %s is out of range: choose from %s to %s%s%s",
+		 key, *name ? " " : "", name, f->what, number(value, f->value), number(min, f->min),
+		 number(max, f->max), f->why ? ": " : "", f->why ? f->why : "");
 }
 
 /* What the model finds wrong; of the engine's schemes only the link and the job count. */
