@@ -31,7 +31,10 @@ char *plan_name(char buf[PLAN_NAME], const struct plan_params *p)
 {
 	const char *name = plan_scheme_name(p->scheme);
 
-	if (!has_code(p))
+	/* As a connection takes it: its "sr" alone has a timer that follows what it measures. */
+	if (p->scheme == PLAN_SR)
+		snprintf(buf, PLAN_NAME, "%s:rto=%g", name, p->rto_rtts);
+	else if (!has_code(p))
 		snprintf(buf, PLAN_NAME, "%s", name);
 	else if (p->depth > 1)
 		snprintf(buf, PLAN_NAME, "%s:%u,%u,depth=%u", name, p->k, p->m, p->depth);

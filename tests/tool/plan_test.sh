@@ -48,7 +48,7 @@ says "--bw 1bit: out of range"
 
 # shellcheck disable=SC2086  # words
 run 0 $LINK --loss 1e-3 --size 128MiB
-for text in "128 MiB, 25.0 ms at 400 Gbit/s, loss 0.001" "ranked by mean" "sr-nack" "25.0 ms" \
+for text in "128 MiB, 25.0 ms at 400 Gbit/s, loss 0.001" "ranked by mean" "sr-nack" "sr:rto=3" "25.0 ms" \
 	"lossless"; do
 	check "says '$text'" grep -qF -- "$text" out
 done
