@@ -19,7 +19,7 @@
 #define SEEDS_DEFAULT 100u
 #define SITES_SEEDS 300u /* from so many on a site that was never reached is a failure */
 #define SEED_CPU_S 120	 /* a seed that takes longer hangs */
-#define PROGRESS_S 10
+#define PROGRESS_S 10 /* later, of long runs, one a minute */
 
 struct options {
 	uint64_t first, seeds, minutes, jobs;
@@ -237,7 +237,8 @@ static uint64_t supervise(double begun)
 
 		if (opt.minutes && now_s() - begun >= 60.0 * (double)opt.minutes)
 			shared->stop = 1;
-		if (opt.progress && now_s() - told >= PROGRESS_S) {
+		if (opt.progress &&
+		    now_s() - told >= (now_s() - begun < 60 * PROGRESS_S ? PROGRESS_S : 60)) {
 			told = now_s();
 			progress(begun);
 		}
