@@ -79,6 +79,11 @@ static void values(void **state)
 	good(&s, "scheme", "sr:rto=3,ec:32,8,depth=4,hybrid,ec-xor:8,2");
 	assert_int_equal(s.schemes, 4);
 	assert_string_equal(s.scheme[1].name, "ec:32,8,depth=4");
+	good(&s, "scheme", "sr-nack, ec:32,8 ,hybrid");
+	assert_int_equal(s.schemes, 3);
+	assert_string_equal(s.scheme[1].name, "ec:32,8");
+	good(&s, "bw", "1Gbit, 10Gbit");
+	assert_int_equal(s.axis[AXIS_BW].n, 2);
 	good(&s, "cold", "yes");
 	assert_true(s.cold == 1);
 	good(&s, "seed", "0");

@@ -247,6 +247,17 @@ static int scheme_add(struct sweep *s, const char *item, const char *value, char
 	return 0;
 }
 
+/* Without the spaces around it. */
+static void copy_item(char *item, const char *text, size_t len)
+{
+	for (; len && *text == ' '; len--)
+		text++;
+	while (len && text[len - 1] == ' ')
+		len--;
+	memcpy(item, text, len);
+	item[len] = '\0';
+}
+
 /* Each item of a list with commas between. */
 static int take_list(struct sweep *s, const struct sweep_key *key, const char *value, char *why)
 {
@@ -266,8 +277,7 @@ static int take_list(struct sweep *s, const struct sweep_key *key, const char *v
 				     : "an empty item: write lists like 1,2,4");
 			return -1;
 		}
-		memcpy(item, at, len);
-		item[len] = '\0';
+		copy_item(item, at, len);
 		if (schemes ? scheme_add(s, item, value, why)
 			    : axis_item(&s->axis[key->axis], key, item, value, why))
 			return -1;
