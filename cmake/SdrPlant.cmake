@@ -28,6 +28,7 @@ sdr_plant_text(${from} ${copy})
   add_executable(${program} ${copy} ${P_COMPILE} $<TARGET_OBJECTS:${P_OF}>)
   target_include_directories(${program} BEFORE PRIVATE ${dir})
   target_link_libraries(${program} PRIVATE $<TARGET_PROPERTY:${P_OF},LINK_LIBRARIES>)
+  target_link_options(${program} PRIVATE $<TARGET_PROPERTY:${P_OF},LINK_OPTIONS>)
   sdr_plant_as_layer(${program} ${from} ${P_COMPILE})
 endfunction()
 

@@ -169,11 +169,15 @@ static void write_done(struct dst_world *w, struct dst_item *s, const struct sdr
 static bool cut_short(const struct dst_item *it, int status)
 {
 	const struct dst_conn *c = it->c;
-	const struct dst_end *e = &c->end[it->end], *other = &c->end[1 - it->end];
+	const struct dst_item *s = &c->dir[it->dir].w[it->number];
+	const struct dst_end *from = &c->end[it->dir], *to = &c->end[1 - it->dir];
+	bool alone = from->closing && !to->closing && from->conn && !from->status && to->conn &&
+		     !to->status && !c->may_die && !c->nomem;
+	bool wanted = s->posted && !s->done && !s->cancelled && !s->deadline &&
+		      s->length <= c->dir[it->dir].r[it->number].length;
 
-	return status == -SDR_E_CLOSED && !it->is_recv && e->closing && !other->closing &&
-	       other->conn && !other->status && !c->may_die && !c->nomem &&
-	       c->close_ns != UINT64_MAX && dst_now(c->w) < c->close_ns + 10 * SEC;
+	return status == -SDR_E_CLOSED && alone && wanted && c->close_ns != UINT64_MAX &&
+	       dst_now(c->w) < c->close_ns + 10 * SEC;
 }
 
 /* An error needs a reason; these do, whatever the connection went through. */
