@@ -11,10 +11,12 @@
 #define PTRS 256u
 /* ISA-L's fast paths start at a vector of 64 bytes, so that less is never left for the last. */
 #define LEAST 64u
-#define STRIP_MAX 1024u
-#define STRIP_MIN 256u
-#define NEAR_BYTES (UINT32_C(32) << 10) /* of the nearest cache, for inputs */
+#define STRIP_MAX 4096u
+#define STRIP_MIN 512u
+#define NEAR_BYTES (UINT32_C(64) << 10) /* of inputs, which every few outputs are read again */
 #define LINE 64u
+/* Outputs from which on there is time to fetch while computing; below it is in the way. */
+#define PREFETCH_OUTPUTS 8u
 
 struct strip {
 	const struct code_strips *job;
@@ -81,7 +83,7 @@ void code_strips_run(const struct code_strips *job)
 
 		width = rest < usual + LEAST ? rest : usual;
 		aim(&s, at, width);
-		if (rest > width)
+		if (rest > width && job->nout >= PREFETCH_OUTPUTS)
 			prefetch(&s, at + width, (uint32_t)u64_min(rest - width, usual));
 		ec_encode_data((int)width, (int)job->nin, (int)job->nout, (uint8_t *)job->tables,
 			       s.in, s.out);
