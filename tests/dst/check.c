@@ -150,7 +150,6 @@ void dst_count_ctx(struct dst_world *w, const struct sdr_ctx *ctx)
 		{SDR_CTR_rx_unknown_qp, SITE_ctr_rx_unknown_qp},
 		{SDR_CTR_ctrl_replayed, SITE_ctr_ctrl_replayed},
 		{SDR_CTR_path_changes, SITE_ctr_path_changes},
-		{SDR_CTR_tx_errors, SITE_ctr_tx_errors},
 	};
 	uint64_t c[SDR_CTR_COUNT];
 	int n = sdr_counters_get(ctx, c, SDR_CTR_COUNT);

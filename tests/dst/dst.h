@@ -145,7 +145,6 @@ enum dst_feature {
 	X(ctr_rx_unknown_qp, "packets for QPs that are gone")                     \
 	X(ctr_ctrl_replayed, "control datagrams seen twice")                      \
 	X(ctr_path_changes, "channels that moved")                                \
-	X(ctr_tx_errors, "sends that the host refused")                           \
 	X(no_payload, "worlds whose packets carry no payload")
 
 enum dst_site {

@@ -36,8 +36,9 @@ static double share_of(enum dst_feature f, double p)
 	switch (f) {
 	case F_BIG:
 	case F_MANY:
-	case F_BREAKER:
 		return 0.02;
+	case F_BREAKER:
+		return 0.05;
 	case F_NO_PAYLOAD:
 		return 0.08;
 	case F_CRASH:
@@ -50,6 +51,20 @@ static double share_of(enum dst_feature f, double p)
 	default:
 		return p;
 	}
+}
+
+/* A breaker takes 10 s of nothing but loss to open. */
+static void breaker_alone(struct dst_world *w)
+{
+	static const enum dst_feature off[] = {
+		F_SHORT_DEAD, F_DESTROY,  F_CRASH,	 F_CLOSE,	  F_LONG,
+		F_PAUSE,      F_CUT,	  F_LINK_CHANGE, F_LOSSY_CONNECT, F_RATE_CHANGE,
+		F_CANCEL,     F_DEADLINE, F_TOO_LONG,	 F_SLOW_RECV,	  F_NOMEM,
+		F_PATHS,      F_SELDOM,	  F_RAW,	 F_TARGETED};
+
+	for (size_t i = 0; i < SDR_ARRAY_LEN(off); i++)
+		w->on[off[i]] = false;
+	w->on[F_FIXED_RATE] = w->on[F_LOSS] = true;
 }
 
 void dst_options_draw(struct dst_world *w)
@@ -65,7 +80,7 @@ void dst_options_draw(struct dst_world *w)
 		w->on[f] = p > 0 && on;
 	}
 	if (w->on[F_BREAKER])
-		w->on[F_FIXED_RATE] = w->on[F_LOSS] = true;
+		breaker_alone(w);
 	w->check_every = every[dst_below(w, SDR_ARRAY_LEN(every))];
 	w->turn_max_ns = turns[dst_below(w, SDR_ARRAY_LEN(turns))];
 	w->nhosts = 2 + (uint32_t)dst_below(w, dst_chance(w, 0.3) ? 7 : 2);
@@ -116,10 +131,10 @@ void dst_link_draw(struct dst_world *w, struct sdr_sim_link *l)
 	l->delay_ns = delays[dst_below(w, SDR_ARRAY_LEN(delays))];
 	if (w->on[F_LONG])
 		l->delay_ns = far[dst_below(w, SDR_ARRAY_LEN(far))];
-	if (w->on[F_RATE])
+	if (w->on[F_RATE] || w->on[F_QUEUE])
 		l->rate_bps = rates[dst_below(w, SDR_ARRAY_LEN(rates))];
 	if (w->on[F_QUEUE] && l->rate_bps)
-		l->queue_bytes = 20000 + dst_below(w, 500000);
+		l->queue_bytes = 3000 + dst_below(w, dst_chance(w, 0.5) ? 20000 : 500000);
 	link_faults(w, l);
 }
 

@@ -73,6 +73,10 @@ static void links_make(struct dst_world *w)
 				dst_link_draw(w, back);
 				dst_site(SITE_link_asymmetric, 1);
 			}
+			if (w->on[F_BREAKER]) {
+				back->loss = 0; /* what is acknowledged is heard */
+				back->burst_pkts = 0;
+			}
 			dst_link_apply(w, a, b, there);
 			dst_link_apply(w, b, a, back);
 			w->longest_ns = u64_max(w->longest_ns, there->delay_ns + back->delay_ns);
