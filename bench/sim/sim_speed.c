@@ -25,6 +25,7 @@
 static const char usage[] =
 	"usage: sim_speed [name=value ...]\n"
 	"  pairs=1      pairs of hosts\n"
+	"  idle=0       pairs besides, connected and silent\n"
 	"  conns=1      connections of each pair\n"
 	"  paths=0      paths of each pair, over which channels are spread; 0: one link\n"
 	"  channels=1   channels of each connection\n"
@@ -44,7 +45,8 @@ static const char usage[] =
 	"  seed=1\n";
 
 struct options {
-	uint64_t pairs, conns, paths, channels, rate, delay, packet, size, depth, bytes, payload;
+	uint64_t pairs, idle, conns, paths, channels, rate, delay, packet, size, depth, bytes,
+		payload;
 	uint64_t fixed, coalesce, messages, seed;
 	double loss;
 	const char *device, *scheme;
@@ -69,7 +71,7 @@ struct world {
 	struct host **by_ctx; /* hash of their contexts */
 	uint64_t by_ctx_mask;
 	struct flow *flow;
-	uint64_t nflows, left; /* writes of all that have not ended at both ends, twice */
+	uint64_t npairs, nflows, left; /* writes of all that have not ended at both ends, twice */
 	uint64_t steps, turns, connected;
 	void *mem;
 };
@@ -116,6 +118,7 @@ static bool option_set(struct options *o, const char *name, const char *value)
 		uint64_t *to, low, high;
 	} all[] = {
 		{"pairs", COUNT, &o->pairs, 1, 10000},
+		{"idle", COUNT, &o->idle, 0, 10000},
 		{"conns", COUNT, &o->conns, 1, 10000},
 		{"paths", COUNT, &o->paths, 0, SDR_SIM_MAX_PATHS},
 		{"channels", COUNT, &o->channels, 1, SDR_MAX_CHANNELS},
@@ -250,16 +253,18 @@ static void flow_open(struct world *w, struct flow *f, struct host *ends)
 	for (int end = 0; end < 2; end++)
 		must(sdr_conn_blob_set(f->conn[end], blob[!end], (size_t)len[!end], NULL),
 		     "connect");
-	f->total = (w->o.bytes / w->nflows + w->o.size - 1) / w->o.size;
+	if ((uint64_t)(f - w->flow) < w->o.pairs * w->o.conns)
+		f->total = (w->o.bytes / (w->o.pairs * w->o.conns) + w->o.size - 1) / w->o.size;
 	w->left += 2 * f->total;
 }
 
 static void world_open(struct world *w)
 {
-	w->nflows = w->o.pairs * w->o.conns;
-	w->host = calloc(2 * w->o.pairs, sizeof(*w->host));
+	w->npairs = w->o.pairs + w->o.idle;
+	w->nflows = w->npairs * w->o.conns;
+	w->host = calloc(2 * w->npairs, sizeof(*w->host));
 	w->flow = calloc(w->nflows, sizeof(*w->flow));
-	for (w->by_ctx_mask = 15; w->by_ctx_mask < 8 * w->o.pairs;)
+	for (w->by_ctx_mask = 15; w->by_ctx_mask < 8 * w->npairs;)
 		w->by_ctx_mask = 2 * w->by_ctx_mask + 1;
 	w->by_ctx = calloc(w->by_ctx_mask + 1, sizeof(struct host *));
 	w->mem = mmap(NULL, w->o.size, w->o.payload ? PROT_READ | PROT_WRITE : PROT_NONE,
@@ -269,9 +274,9 @@ static void world_open(struct world *w)
 	must(sdr_sim_create(w->o.seed, &w->sim), "world");
 	if (!w->o.payload)
 		must(sdr_sim_payload_off(w->sim), "payload off");
-	for (uint64_t i = 0; i < 2 * w->o.pairs; i++)
+	for (uint64_t i = 0; i < 2 * w->npairs; i++)
 		host_open(w, &w->host[i], i % 2);
-	for (uint64_t i = 0; i < w->o.pairs; i++) {
+	for (uint64_t i = 0; i < w->npairs; i++) {
 		const struct host *h = &w->host[2 * i];
 
 		link_pair(w, h[0].number, h[1].number);
@@ -283,7 +288,7 @@ static void world_open(struct world *w)
 
 static void world_close(struct world *w)
 {
-	for (uint64_t i = 0; i < 2 * w->o.pairs; i++) {
+	for (uint64_t i = 0; i < 2 * w->npairs; i++) {
 		sdr_net_destroy(w->host[i].net);
 		sdr_mr_dereg(w->host[i].mr);
 		sdr_ctx_destroy(w->host[i].ctx);
