@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STALL_TOLD_NS (40 * SEC) /* a crash is noticed: dead_after and some */
+#define DEAD_DEFAULT_NS (30 * SEC)
+#define ASKED_NS (20 * SEC) /* when an idle end has asked, and some */
 
 /* ---- making one ---- */
 
@@ -212,22 +213,27 @@ static void work_begin(struct dst_conn *c)
 	}
 }
 
-/* A peer that is gone is noticed in time, whatever the end does. */
-static void doomed_check(struct dst_conn *c)
+/*
+ * A peer that is gone is noticed: an idle end asks after 15 s at the latest, and gives up after
+ * dead_after_ns without an answer. Its own pauses and its application's count from their end, which
+ * is that of the faults at the latest.
+ */
+static void doomed_check(const struct dst_conn *c)
 {
 	struct dst_world *w = c->w;
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; c->doomed_ns && i < 2; i++) {
 		const struct dst_end *e = &c->end[i];
-		uint64_t limit = c->doomed_ns + STALL_TOLD_NS;
+		uint64_t from = c->doomed_ns, patience = e->attr.dead_after_ns;
 
-		if (!c->doomed_ns || !e->conn || e->over || !e->up)
+		if (!e->conn || e->over || !e->up)
 			continue;
-		/* Silence counts while it is awake and something is owed to it. */
-		limit = u64_max(limit, w->host[e->host].paused_until_ns + STALL_TOLD_NS);
-		if (e->closing)
-			limit += 2 * STALL_TOLD_NS;
-		(void)limit;
+		if (w->on[F_PAUSE] || w->on[F_SELDOM])
+			from = u64_max(from, w->faults_end_ns);
+		patience = ASKED_NS + (patience ? patience : DEAD_DEFAULT_NS);
+		DST_CHECK(w, dst_now(w) <= from + patience,
+			  "connection %u, end %d: its peer has been gone for %llu s", c->id, i,
+			  (unsigned long long)((dst_now(w) - c->doomed_ns) / SEC));
 	}
 }
 
