@@ -85,7 +85,7 @@ plant(rx_key_unchecked
   LAYER rx KIND data
   FILE src/rx/rx.h COMPILE src/fabric/deliver.c
   FROM [[return atomic_load(&s->state) == (RX_BOUND | (key & t->key_mask));]]
-  TO [[return (atomic_load(&s->state) & RX_BOUND) != 0 || key > t->key_mask;]]
+  TO [[return (void)key, (void)t, (atomic_load(&s->state) & RX_BOUND) != 0;]]
   HARM "a late packet of the slot's last message lands in the next one's buffer")
 
 plant(rx_end_one_early
