@@ -19,7 +19,7 @@
 #define SEEDS_DEFAULT 100u
 #define SITES_SEEDS 300u /* from so many on a site that was never reached is a failure */
 #define SEED_CPU_S 120	 /* a seed that takes longer hangs */
-#define PROGRESS_S 10 /* later, of long runs, one a minute */
+#define PROGRESS_S 10	 /* later, of long runs, one a minute */
 
 struct options {
 	uint64_t first, seeds, minutes, jobs;
