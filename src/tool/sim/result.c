@@ -30,13 +30,27 @@ static int predict(const struct sweep *s, struct result *r)
 	}
 	r->predicted = true;
 	r->model = choice.result;
+	r->wait_s = choice.params.rto_rtts * link.rtt_s;
 	return 0;
+}
+
+/*
+ * What the mean of so many runs should be uncertain by, ns: where one in hundreds waits for a
+ * resend, few runs have seen none, and their own spread says nothing. A share q of runs that
+ * wait w has the mean q * w and the variance q * w^2 at most.
+ */
+static double rare_errors(const struct result *r)
+{
+	double late_s = fmax(r->model.mean_s - r->model.lossless_s, 0);
+
+	return sqrt(late_s * r->wait_s / (double)r->runs) * 1e9;
 }
 
 static bool parts(const struct result *r)
 {
 	double model = r->model.mean_s * 1e9, off = fabs(r->mean.v - model);
-	double errors = hypot(isnan(r->stderr_ns) ? 0 : r->stderr_ns, r->model.stderr_s * 1e9);
+	double own = isnan(r->stderr_ns) ? 0 : r->stderr_ns;
+	double errors = hypot(fmax(own, rare_errors(r)), r->model.stderr_s * 1e9);
 
 	return r->predicted && off > RESULT_TOLERANCE * model + RESULT_ERRORS * errors;
 }

@@ -27,6 +27,7 @@ struct result {
 	double overhead;		   /* bytes sent beyond the message, of it */
 	bool predicted;			   /* engine only, where the model knows the scheme: */
 	struct plan_result model;	   /* what sdr plan would say, in s */
+	double wait_s;			   /* what a resend costs in it, s */
 	bool parted; /* the means differ by more than RESULT_TOLERANCE and 4 standard errors */
 };
 
