@@ -226,7 +226,7 @@ struct sdr_conn {
 	bool suspect_asked; /* again, when what was under way has arrived */
 	uint64_t ask_ns;    /* last PING asked for */
 
-	uint64_t close_ns; /* peer_closed or CLOSING began */
+	uint64_t close_ns;		    /* peer_closed or CLOSING began */
 	uint64_t close_at_ns, close_gap_ns; /* next CLOSE; once closed: the last one */
 	bool close_unheard;		    /* closed without an answer */
 	uint64_t drain_ns, drain_done; /* since when draining ended no write, and how many then */
