@@ -144,12 +144,12 @@ struct sdr_op_wr {
 
 /*
  * Both: the buffer is the library's until the completion. -EAGAIN: too many in flight (those
- * count whose completion was not taken), take completions first; for a receive on RDMA devices also too soon, see sdr_recv_post().
- * -ENOTCONN, -EINVAL, -ESHUTDOWN (closing, at either end), or why the connection died. A write
- * and a receive that match end together: one that is cancelled or whose deadline passes ends the
- * other with -SDR_E_ABORTED (receive) or -SDR_E_EARLY (write), and a write longer than its
- * receive ends with -SDR_E_TOO_LONG. *out is valid until the completion was taken; out may be
- * NULL.
+ * count whose completion was not taken), take completions first; for a receive on RDMA devices also
+ * too soon, see sdr_recv_post(). -ENOTCONN, -EINVAL, -ESHUTDOWN (closing, at either end), or why
+ * the connection died. A write and a receive that match end together: one that is cancelled or
+ * whose deadline passes ends the other with -SDR_E_ABORTED (receive) or -SDR_E_EARLY (write), and a
+ * write longer than its receive ends with -SDR_E_TOO_LONG. *out is valid until the completion was
+ * taken; out may be NULL.
  */
 SDR_API int sdr_write_post(struct sdr_conn *conn, const struct sdr_op_wr *wr, struct sdr_op **out);
 SDR_API int sdr_conn_recv_post(struct sdr_conn *conn, const struct sdr_op_wr *wr,
