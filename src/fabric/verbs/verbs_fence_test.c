@@ -6,6 +6,7 @@
  */
 #include "fabric/verbs/test_util.h"
 #include "base/rng.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
