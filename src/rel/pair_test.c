@@ -100,7 +100,7 @@ static void everything_ends(void **state)
 {
 	(void)state;
 	const char *text = getenv("REL_SEEDS");
-	uint64_t seeds = text ? strtoull(text, NULL, 10) : 400;
+	uint64_t seeds = text ? strtoull(text, NULL, 10) : 200;
 	const char *from = getenv("REL_SEED_FROM");
 	uint64_t first = from ? strtoull(from, NULL, 10) : 1;
 	for (uint64_t seed = first; seed < first + seeds; seed++) {

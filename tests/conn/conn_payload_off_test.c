@@ -22,7 +22,7 @@
 
 #define OPS 24u
 #define LENGTH_MAX UINT64_C(300000)
-#define SEEDS 60u
+#define SEEDS 24u
 #define LIMIT_NS (120 * SEC)
 
 /* What happened to one operation. */

@@ -418,7 +418,7 @@ static void run_seed(uint64_t seed)
 static void seeds(const struct sdr_sim_device *device)
 {
 	uint64_t first = seed_first(1);
-	unsigned int n = seed_count(device ? 30 : 60);
+	unsigned int n = seed_count(device ? 10 : 20);
 
 	pair_device = device;
 	for (uint64_t seed = first; seed < first + n; seed++) {
