@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -188,6 +189,7 @@ static void work(unsigned int me)
 
 static pid_t start(unsigned int me)
 {
+	const pid_t parent = getpid();
 	pid_t pid;
 
 	fflush(NULL);
@@ -196,8 +198,13 @@ static pid_t start(unsigned int me)
 		perror("dst: fork");
 		exit(2);
 	}
-	if (pid == 0)
+	if (pid == 0) {
+		/* Nobody else would tell it that the time is up. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
 		work(me);
+	}
 	return pid;
 }
 
@@ -251,6 +258,12 @@ static uint64_t supervise(double begun)
 		if (me == opt.jobs)
 			continue;
 		if (!shared->current[me]) {
+			/* Of its own accord, or because of something: LeakSanitizer looks last. */
+			if (status) {
+				failed++;
+				fprintf(stderr, "FAILED: a process ended with status %#x\n",
+					status);
+			}
 			alive--;
 			continue;
 		}
