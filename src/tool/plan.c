@@ -240,7 +240,7 @@ static int read_request(const struct plan_opts *o, struct plan_request *q)
 {
 	struct plan_answer *a = &q->answer;
 
-	a->link.rtt_s = o->km ? (double)o->km / PLAN_KM_PER_S : (double)o->rtt_ns * 1e-9;
+	a->link.rtt_s = o->km ? (double)o->km / PLAN_KM_PER_S : (double)o->rtt_ns / 1e9;
 	a->link.bw_bps = (double)o->bw_bps;
 	a->job.packet_bytes = (uint32_t)o->packet_bytes;
 	a->job.chunk_bytes = (uint32_t)(o->chunk_bytes ? o->chunk_bytes : o->packet_bytes);

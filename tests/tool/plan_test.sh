@@ -39,6 +39,7 @@ done <<'END'
 --loss 0 --size 1MiB --code-rate fast|--code-rate fast: not a rate
 --loss 0 --size 1MiB --code-rate 1kB/s|--code-rate 1kB/s: out of range: choose from 8.00 Mbit/s
 END
+run 0 plan --rtt 1000s --bw 1Mbit --loss 0 --size 1MiB # the limit itself is in
 run 2 plan --bw 1Gbit --loss 0 --size 1MiB
 says "needs --rtt or --km"
 run 2 plan --rtt 1ms --loss 0 --size 1MiB

@@ -126,6 +126,14 @@ static int net_open(struct world *w, int end)
 	return err ? err : sdr_net_create(&na, &w->net[end]);
 }
 
+/* On links so long that a connection's default would give up too early: 0 is the default. */
+static uint64_t patience_ns(const struct world *w, uint64_t by_itself_ns)
+{
+	uint64_t some = 8 * (w->p->rtt_ns + w->s->jitter_ns);
+
+	return some > by_itself_ns ? some : 0;
+}
+
 static int conns_open(struct world *w)
 {
 	const struct sdr_conn_attr attr = {
@@ -134,6 +142,8 @@ static int conns_open(struct world *w)
 		.chunk_pkts = (uint32_t)(sweep_chunk_bytes(w->s) / w->s->packet_bytes),
 		.max_payload_bytes = (uint32_t)w->s->packet_bytes,
 		.rate_bps = w->s->cold ? 0 : w->p->bw_bps,
+		.connect_timeout_ns = patience_ns(w, 10 * NS_PER_S),
+		.dead_after_ns = patience_ns(w, 30 * NS_PER_S),
 	};
 	struct sdr_connect_attr how = {.size = sizeof(how), .rtt_ns = w->p->rtt_ns};
 	uint8_t blob[2][SDR_MAX_INFO_BYTES];

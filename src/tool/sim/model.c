@@ -43,7 +43,7 @@ void model_destroy(struct model *m)
 
 static int prepare(struct model *m, const struct sweep *s, const struct sim_point *p)
 {
-	struct plan_link link = {(double)p->bw_bps, (double)p->rtt_ns * 1e-9, p->loss,
+	struct plan_link link = {(double)p->bw_bps, (double)p->rtt_ns / 1e9, p->loss,
 				 p->burst_pkts};
 	struct plan_job job = {p->bytes, (uint32_t)s->packet_bytes, (uint32_t)sweep_chunk_bytes(s)};
 	char text[POINT_TEXT];

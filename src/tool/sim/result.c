@@ -17,7 +17,7 @@
 static int predict(const struct sweep *s, struct result *r)
 {
 	const struct sim_point *p = &r->point;
-	struct plan_link link = {(double)p->bw_bps, (double)p->rtt_ns * 1e-9, p->loss,
+	struct plan_link link = {(double)p->bw_bps, (double)p->rtt_ns / 1e9, p->loss,
 				 p->burst_pkts};
 	struct plan_job job = {p->bytes, (uint32_t)s->packet_bytes, (uint32_t)s->packet_bytes};
 	struct plan_options options = {.seed = 1};
