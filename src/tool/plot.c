@@ -174,6 +174,34 @@ static int draw(const char *path, FILE *script)
 	return picture_end(&pic, path, good);
 }
 
+static FILE *script_file(void)
+{
+	FILE *script = tmpfile();
+
+	if (!script)
+		say("cannot make a temporary file: %s", strerror(errno));
+	return script;
+}
+
+int plot_try(const char *path)
+{
+	FILE *script = script_file(), *complaints = script ? tmpfile() : NULL;
+	struct picture pic;
+	int rc = -1;
+
+	if (script && !complaints)
+		say("cannot make a temporary file: %s", strerror(errno));
+	if (complaints && picture_begin(&pic, path) == 0) {
+		rc = run_gnuplot(script, pic.fd, complaints);
+		(void)picture_end(&pic, path, false);
+	}
+	if (complaints)
+		fclose(complaints);
+	if (script)
+		fclose(script);
+	return rc;
+}
+
 /* A script that does not fit on the disk is no script. */
 static int draw_script(const char *path, FILE *script, bool any)
 {
@@ -187,15 +215,6 @@ static int draw_script(const char *path, FILE *script, bool any)
 		rc = draw(path, script);
 	fclose(script);
 	return rc;
-}
-
-static FILE *script_file(void)
-{
-	FILE *script = tmpfile();
-
-	if (!script)
-		say("cannot make a temporary file: %s", strerror(errno));
-	return script;
 }
 
 int plot_lines(const char *path, const struct plot *p)

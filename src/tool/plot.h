@@ -65,6 +65,8 @@ struct plot_grid {
  */
 int plot_lines(const char *path, const struct plot *p);
 int plot_heat(const char *path, const struct plot_grid *g);
+/* Whether a picture could be made there: for callers who work long before they draw. */
+int plot_try(const char *path);
 
 /* What gnuplot is told; in plot_script.c. False: the axes can show not one value. */
 bool plot_lines_script(FILE *to, const struct plot *p);

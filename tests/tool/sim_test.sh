@@ -54,11 +54,20 @@ done <<'END'
 --loss 0 --size 1MiB --limit 0s|--limit 0s: out of range
 --loss 0 --size 1MiB --plot x.svg|--plot x.svg: nothing is swept
 --loss 0 --size 1MiB --file none|--file none: cannot be opened: No such file
+--loss 0 --size 1MiB --cold --scheme sr-nack,ec:32,8|--cold: the model that ec:32,8 is drawn from
+--loss 0 --size 1MiB --engine model --scheme sr:pigeon|--scheme sr:pigeon: the model does not know it
+--loss 0 --size 1MiB --engine model --scheme sr:rto=3x|--scheme sr:rto=3x: the model does not know it
+--loss 0 --size 1MiB --engine model --scheme sr:rto=0|--scheme sr:rto=0: rto of 0 is out of range
 END
 run 2 sim --bw 1Gbit --loss 0 --size 1MiB
 says "needs --rtt or --km"
 run 2 sim --rtt 1ms --loss 0 --size 1MiB
 says "needs --bw"
+run 2 sim --rtt 1ms --bw 1kbit --loss 0 --size 1TiB
+says "--size 1099511627776: takes 8.8e+09 s at best"
+# The limits themselves are in.
+run 0 sim --rtt 1000s --bw 1Mbit --loss 0 --size 1 --runs 1
+run 0 sim --rtt 1us --bw 1Gbit --loss 0 --size 1 --runs 1
 
 # facts FILTER...: python on the JSON list `p`; true is right.
 facts() {
@@ -222,6 +231,11 @@ run 1 sim merge none
 says "none: cannot be opened"
 run 2 sim merge
 says "needs the files that --shard made"
+for words in "--runs 7" "--km 5" "--cold" "--shard 1/3" "--jobs 2" "--file wan.conf"; do
+	# shellcheck disable=SC2086
+	run 2 sim merge part1 part2 part3 $words
+	says "${words%% *}: merge takes --json, --csv and --plot"
+done
 
 # ---- charts
 if command -v gnuplot >/dev/null; then
@@ -233,6 +247,11 @@ if command -v gnuplot >/dev/null; then
 	done
 	run 0 sim merge part1 part2 part3 --plot merged.svg
 	check "merged shards as well" grep -q "</svg>" merged.svg
+	# shellcheck disable=SC2086
+	run 1 $FAST --loss 1e-3,1e-2 --plot none/chart.svg
+	says "cannot write none/chart.svg: No such file or directory"
+	check "told before the first run" test ! -s out
+	check "nothing is left behind" test -z "$(find . -name '*.svg.*')"
 else
 	skip "gnuplot is missing: no charts"
 fi
@@ -241,26 +260,44 @@ run 2 $FAST --loss 1e-6..1e-1 --size 1..1KiB --scheme sr,sr-nack,gbn --plot char
 says "18 lines: at most"
 
 # ---- Ctrl-C: ends soon, prints no half-made answer, leaves no process
+
+# wait_workers: until the command of the last `start` has both; sets $own and $workers.
+wait_workers() {
+	local i
+	for ((i = 0; i < 200; i++)); do
+		own=$(pid_of "$PID")
+		workers=$([ -z "$own" ] || pgrep -P "$own")
+		[ "$(wc -w <<<"$workers")" -lt 2 ] || return 0
+		sleep 0.1
+	done
+	fail "no two workers after 20 s"
+}
 # shellcheck disable=SC2086
-start slow $LINK --loss 1e-2 --size 16GiB --runs 100 --jobs 2
-sleep 1
-own=$(pid_of "$PID")
-workers=$(pgrep -P "$own")
+start slow $LINK --loss 1e-2 --size 16GiB --runs 10000 --jobs 2
+wait_workers
 check "two workers" test "$(wc -w <<<"$workers")" = 2
 kill -INT "$own"
 wait_rc "$PID" 1 "Ctrl-C"
-check "says so" grep -q "stopped after 0 of 100 runs" slow.err
+check "says so" grep -q "stopped after [0-9]* of 10000 runs" slow.err
 check "prints nothing" test ! -s slow.out
 for pid in $workers; do
 	check "worker $pid has gone" test ! -d "/proc/$pid"
 done
 # A worker that dies is told, with what it was at.
 # shellcheck disable=SC2086
-start dying $LINK --loss 1e-2 --size 16GiB --runs 100 --jobs 2
-sleep 1
-kill -KILL "$(pgrep -P "$(pid_of "$PID")" | head -n 1)"
+start dying $LINK --loss 1e-2 --size 16GiB --runs 10000 --jobs 2
+wait_workers
+kill -KILL "${workers%%[[:space:]]*}"
 wait_rc "$PID" 1 "a dead worker"
-check "says which run" grep -qE "a worker was killed by signal 9 .* in run [01] of rtt=" dying.err
+check "says which run" grep -qE "a worker was killed by signal 9 .* in run [0-9]+ of rtt=" dying.err
+# What ends them all, such as a batch system's signal, is told once.
+# shellcheck disable=SC2086
+start all $LINK --loss 1e-2 --size 16GiB --runs 10000 --jobs 2
+wait_workers
+# shellcheck disable=SC2086  # pids
+kill -TERM $workers "$own"
+wait_rc "$PID" 1 "SIGTERM for all"
+check "no worker is called killed" test "$(grep -c "" all.err)" = 1
 
 run 0 help sim
 check "help names the command" grep -q "^usage: sdr sim" out

@@ -102,11 +102,11 @@ static int work(struct pool *pool, uint64_t worker)
 	return 0;
 }
 
-/* Ctrl-C is the parent's to handle; a worker does not outlive it. */
+/* What ends the parent, the parent handles: `stop` comes from it. A worker does not outlive it. */
 static void worker_main(struct pool *pool, uint64_t worker, pid_t parent)
 {
 	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_DFL);
+	signal(SIGTERM, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(pool->ends[0]);
 	if (getppid() != parent)

@@ -138,15 +138,25 @@ static int take_code(struct sim_scheme *s, char *params, char *why, size_t len)
 
 /*
  * The engine's own parameters, as far as the model knows what they mean: a timer of so many
- * round trips. Of sr-nack it is a backup only.
+ * round trips. Of sr-nack and gbn it is a backup only. False: there is more to them.
  */
-static void model_of_engine(struct sim_scheme *s, const char *params)
+static bool model_of_engine(struct sim_scheme *s, const char *params)
 {
-	if (s->params.scheme != PLAN_SR || strncmp(params, "rto=", 4) != 0 ||
-	    !isdigit((unsigned char)params[4]))
-		return;
-	s->given |= SCHEME_HAS_RTO;
-	s->params.rto_rtts = strtod(params + 4, NULL);
+	char *end;
+	double rto;
+
+	if (*params == '\0' || strcmp(params, "rto=dyn") == 0)
+		return true;
+	if (strncmp(params, "rto=", 4) != 0 || !isdigit((unsigned char)params[4]))
+		return false;
+	rto = strtod(params + 4, &end);
+	if (*end != '\0')
+		return false;
+	if (s->params.scheme == PLAN_SR) {
+		s->given |= SCHEME_HAS_RTO;
+		s->params.rto_rtts = rto;
+	}
+	return true;
 }
 
 int scheme_parse(const char *text, struct sim_scheme *out, char *why, size_t len)
@@ -175,7 +185,7 @@ int scheme_parse(const char *text, struct sim_scheme *out, char *why, size_t len
 	if (s.in_model && is_code(s.params.scheme) && take_code(&s, params, why, len))
 		return -1;
 	if (s.in_model && !is_code(s.params.scheme))
-		model_of_engine(&s, params);
+		s.in_model = model_of_engine(&s, params);
 	*out = s;
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include "tool/cli.h"
 #include "tool/json.h"
 #include "tool/opts.h"
+#include "tool/plot.h"
 #include "tool/say.h"
 #include "tool/sim/draw.h"
 #include "tool/sim/engine.h"
@@ -204,12 +205,27 @@ static int simulate(const struct sim_opts *o, const struct sweep *s, const struc
 	return 0;
 }
 
+/* A shard brings its scenario along; NULL, or what was given besides. */
+static const char *not_of_merge(const struct sim_opts *o)
+{
+	for (int i = 0; i < (int)SWEEP_KEYS; i++) {
+		if (flag_text(o, i))
+			return sweep_keys[i].name;
+	}
+	return o->file ? "file" : o->shard ? "shard" : o->jobs ? "jobs" : NULL;
+}
+
 static int run_merge(int argc, char **argv, const struct sim_opts *o)
 {
+	const char *other = not_of_merge(o);
 	struct sweep s;
 	struct tallies t = {0};
 	int code = CLI_FAILED;
 
+	if (other) {
+		say("--%s: merge takes --json, --csv and --plot: the shards say all else", other);
+		return CLI_USAGE;
+	}
 	if (argc < 1)
 		return opts_usage(&cmd_sim, "merge: needs the files that --shard made");
 	if (merge_files(argv, (uint32_t)argc, &s, &t) == 0 && !(o->plot && draw_check(&s, o->plot)))
@@ -229,6 +245,9 @@ static int run_sweep(const struct sim_opts *o)
 		return CLI_USAGE;
 	if (read_sweep(o, &s) || (o->plot && draw_check(&s, o->plot)))
 		return CLI_USAGE;
+	/* Before hours of runs, not after them. */
+	if (o->plot && plot_try(o->plot))
+		return CLI_FAILED;
 	if (simulate(o, &s, &id, &t))
 		return CLI_FAILED;
 	if (o->shard)

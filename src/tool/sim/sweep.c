@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LONGEST_S 1e8
+
 uint64_t sweep_points(const struct sweep *s)
 {
 	uint64_t n = s->schemes;
@@ -145,6 +147,14 @@ static int check_scheme(const struct sweep *s, const struct sim_scheme *scheme, 
 			 scheme->name);
 		return -1;
 	}
+	if (s->cold && !sweep_uses_engine(s, scheme)) {
+		snprintf(
+			why, SWEEP_WHY,
+			"--cold: the model that %s is drawn from knows no cold start: leave one of "
+			"them out",
+			scheme->name);
+		return -1;
+	}
 	return 0;
 }
 
@@ -182,7 +192,7 @@ static void say_fault(const struct plan_fault *f, const struct sim_point *p, cha
 /* What the model finds wrong; of the engine's schemes only the link and the job count. */
 static int check_plan(const struct sweep *s, const struct sim_point *p, bool params_too, char *why)
 {
-	struct plan_link link = {(double)p->bw_bps, (double)p->rtt_ns * 1e-9, p->loss,
+	struct plan_link link = {(double)p->bw_bps, (double)p->rtt_ns / 1e9, p->loss,
 				 p->burst_pkts};
 	struct plan_job job = {p->bytes, (uint32_t)s->packet_bytes, (uint32_t)sweep_chunk_bytes(s)};
 	struct plan_params params;
@@ -214,6 +224,19 @@ static int check_ack_loss(const struct sweep *s, const struct sim_point *p, char
 	return -1;
 }
 
+/* Virtual time is counted in 64 bits of ns, and a run may take a hundred times the best. */
+static int check_length(const struct sim_point *p, char *why)
+{
+	double best_s = point_limit_s(p);
+
+	if (best_s <= LONGEST_S)
+		return 0;
+	snprintf(why, SWEEP_WHY,
+		 "--size %" PRIu64 ": takes %.3g s at best: at most %g s: less, or more --bw",
+		 p->bytes, best_s, LONGEST_S);
+	return -1;
+}
+
 int sweep_check(const struct sweep *s, char *why)
 {
 	struct sim_point p;
@@ -229,7 +252,7 @@ int sweep_check(const struct sweep *s, char *why)
 		/* A scheme's parameters depend on the point where the model has a rule for them. */
 		if (check_plan(s, &p, i < s->schemes || p.scheme->params.scheme != PLAN_HYBRID,
 			       why) ||
-		    check_ack_loss(s, &p, why))
+		    check_ack_loss(s, &p, why) || check_length(&p, why))
 			return -1;
 		if (sweep_uses_engine(s, p.scheme) && engine_limits(s, &p, why))
 			return -1;

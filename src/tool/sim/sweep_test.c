@@ -186,6 +186,19 @@ static void checks(void **state)
 	good(&s, "size", "1..1GiB");
 	good(&s, "runs", "1000000");
 	refused(&s, "--runs 1000000:");
+	link_of(&s);
+	good(&s, "cold", "yes");
+	assert_int_equal(sweep_check(&s, why), 0);
+	good(&s, "engine", "model");
+	refused(&s, "--cold: the model that sr-nack is drawn from knows no cold start");
+	link_of(&s);
+	good(&s, "bw", "1Kbit");
+	good(&s, "size", "1TiB");
+	refused(&s, "--size 1099511627776: takes 8.8e+09 s at best");
+	link_of(&s);
+	good(&s, "bw", "1Mbit");
+	good(&s, "rtt", "1us,1000s"); /* the limits themselves */
+	assert_int_equal(sweep_check(&s, why), 0);
 	sweep_init(&s);
 	refused(&s, "needs --rtt or --km");
 }
