@@ -166,6 +166,8 @@ static void run(const struct scenario *s, struct outcome *out, struct count *cou
 		count->skipped++;
 		return;
 	}
+	if (status == 0 && !out->seeds)
+		status = -1; /* not one was run: that proves nothing */
 	slow = status == 0 ? too_slow(s, out) : NULL;
 	print_line(s, out, cpu_s, status ? "FAILED" : slow ? "SLOW" : "ok");
 	if (status == 0 && !slow) {
