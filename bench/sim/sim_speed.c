@@ -150,7 +150,7 @@ static bool option_set(struct options *o, const char *name, const char *value)
 	else if (strcmp(name, "scheme") == 0)
 		o->scheme = value;
 	else if (strcmp(name, "loss") == 0)
-		o->loss = strtod(value, NULL);
+		return units_parse_ratio(value, &o->loss) == 0 && o->loss < 1;
 	else
 		return false;
 	return true;
