@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * How fast one core makes parity with ISA-L, by code: the numbers behind the CPU that
- * `sdr plan` predicts (src/plan/cost.h).
+ * `sdr plan` predicts (src/plan/cpu.h).
  *
  *	code_rate [--seconds S] [--unit BYTES] [--memory MIB]
  *

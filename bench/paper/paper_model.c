@@ -81,7 +81,7 @@ static int parse_scheme(const char *text, enum plan_scheme *out)
 			return 0;
 		}
 	}
-	fprintf(stderr, "scheme=%s: choose from sr, sr-nack, ec, ec-xor, hybrid\n", text);
+	fprintf(stderr, "scheme=%s: choose from sr, sr-nack, ec, ec-xor, hybrid, gbn\n", text);
 	return -1;
 }
 
