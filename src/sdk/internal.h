@@ -269,6 +269,7 @@ struct sdk_channel {
 	} ping[SDK_PINGS];	  /* a PONG may take longer than the next PING: see ping_slot() */
 	uint32_t ping_turn;
 	uint64_t first_ns; /* oldest PING since the last PONG; 0: none unanswered */
+	bool ping_owed;	   /* there was no question left for it: see ping_heard() */
 	uint64_t rtt_ns, rtt_min_ns;
 	uint64_t pings, pongs;
 	uint64_t ping_at_ns; /* next PING; UINT64_MAX: none */

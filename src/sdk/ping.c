@@ -36,6 +36,7 @@ static void ping_send(struct sdr_qp *qp, uint32_t c, uint64_t now)
 	/* Not again and again to an address that may not be theirs: see ping_heard(). */
 	if (!qp->active && !qp->live->proven && qp->live->questions-- == 0) {
 		qp->live->questions = 0;
+		ch->ping_owed = true;
 		ch->ping_at_ns = UINT64_MAX;
 		return;
 	}
@@ -49,6 +50,7 @@ static void ping_send(struct sdr_qp *qp, uint32_t c, uint64_t now)
 		ch->ping_at_ns = now + SDK_RETRY_NS; /* the queue is full, most likely */
 		return;
 	}
+	ch->ping_owed = false;
 	if (!ch->first_ns)
 		ch->first_ns = u64_max(now, 1);
 	slot = ping_slot(ch, now);
@@ -72,7 +74,7 @@ void ping_heard(struct sdr_qp *qp, uint32_t channel, uint64_t now)
 	if (qp->active || live->proven)
 		return;
 	live->questions = (uint32_t)u64_min(live->questions + SDK_QUESTIONS, SDK_QUESTIONS_MAX);
-	if (ch->first_ns && ch->ping_at_ns == UINT64_MAX)
+	if (ch->ping_owed)
 		ch->ping_at_ns = now;
 }
 
@@ -206,12 +208,18 @@ static void rtt_sample(struct sdr_qp *qp, struct sdk_channel *ch, uint64_t rtt)
 /* What we send on the channel arrives. */
 static void proved(struct sdr_qp *qp, struct sdk_channel *ch, uint64_t now)
 {
+	struct sdk_live *live = qp->live;
+
 	ch->answered = true;
 	sdk_qp_connected(qp, now);
-	if (!qp->live->proven) {
-		qp->live->proven = true; /* what waited for it may go */
-		sdk_tx_pump(qp, now);
-	}
+	if (live->proven)
+		return;
+	/* What waited for it may go; so may the questions of channels that nobody will wake. */
+	live->proven = true;
+	for (uint32_t c = 0; c < qp->channels; c++)
+		if (live->channel[c].ping_owed)
+			live->channel[c].ping_at_ns = now;
+	sdk_tx_pump(qp, now);
 }
 
 void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct fabric_event *ev,

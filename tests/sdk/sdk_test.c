@@ -566,6 +566,54 @@ static void reset(void **state)
 	pair_close(&p);
 }
 
+static void begin_connecting(struct pair *p)
+{
+	uint8_t info[SDR_MAX_INFO_BYTES];
+	int len;
+
+	for (int i = 1; i >= 0; i--) {
+		len = sdr_qp_info_get(p->qp[!i], info, sizeof(info));
+		assert_true(len > 0);
+		assert_int_equal(sdr_qp_connect(p->qp[i], info, (size_t)len, NULL), 0);
+	}
+}
+
+/*
+ * A burst takes the PONGs of all channels, and the listener has no question left. Then its peer
+ * speaks on one of them: the others work too, for all that.
+ */
+static void all_pongs_get_lost(void **state)
+{
+	const struct sdr_sim_link clean = {.size = sizeof(clean), .delay_ns = 10 * MS};
+	const struct sdr_sim_link dead = {.size = sizeof(dead), .delay_ns = 10 * MS, .loss = 1};
+	const struct sdr_qp_attr attr = {.size = sizeof(attr), .channels = 3};
+	struct sdr_qp_info info = {.size = sizeof(info)};
+	struct sdr_recv_wr wr = {.size = sizeof(wr)};
+	struct sdr_recv *recv;
+	struct pair p;
+
+	(void)state;
+	open_pair(&p, 11, &attr);
+	pair_link(&p, &clean, &clean);
+	begin_connecting(&p);
+	(void)pair_run(&p, pair_never, NULL, 15 * MS);
+	pair_link(&p, &dead, &clean);
+	(void)pair_run(&p, pair_never, NULL, 300 * MS);
+	pair_link(&p, &clean, &clean);
+	assert_int_equal(sdr_qp_state_get(p.qp[0]), SDR_QP_CONNECTED);
+	assert_int_equal(sdr_recv_post(p.qp[0], &wr, &recv), 0);
+	(void)pair_run(&p, pair_never, NULL, 5 * SEC);
+	for (uint32_t c = 0; c < 3; c++) {
+		struct sdr_channel_facts facts = {.size = sizeof(facts)};
+
+		assert_int_equal(sdr_channel_facts_get(p.qp[1], c, &facts), 0);
+		assert_true(facts.up);
+	}
+	(void)sdr_qp_query(p.qp[1], &info);
+	assert_true(info.unanswered_ns < SEC / 10);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -580,6 +628,7 @@ int main(void)
 		cmocka_unit_test(streaming),
 		cmocka_unit_test(bad_info),
 		cmocka_unit_test(reset),
+		cmocka_unit_test(all_pongs_get_lost),
 		cmocka_unit_test(reordering_is_counted),
 	};
 
