@@ -89,10 +89,22 @@ static uint32_t ctrl_pick_channel(struct sdr_qp *qp, uint64_t now)
 	return live->ctrl_channel;
 }
 
-/* What names no channel goes along with anything, but not to an address that proved nothing. */
-static bool same_target(const struct queued *q, uint32_t channel, uint32_t path)
+/*
+ * Does its address hear more than answers? Until one has proved itself there is none better: what
+ * may be said then is little.
+ */
+static bool is_trusted(const struct sdr_qp *qp, uint32_t channel)
 {
-	return q->channel == SDR_CHANNEL_ANY ? path == 0 : q->channel == channel && q->path == path;
+	return qp->active || !qp->live->proven || qp->live->channel[channel].answered;
+}
+
+/* What names no channel goes along with anything, but not to an address that proved nothing. */
+static bool same_target(const struct sdr_qp *qp, const struct queued *q, uint32_t channel,
+			uint32_t path)
+{
+	if (q->channel == SDR_CHANNEL_ANY)
+		return path == 0 && is_trusted(qp, channel);
+	return q->channel == channel && q->path == path;
 }
 
 /* Packs queued messages from `at` on into one datagram; returns where it stopped. */
@@ -101,13 +113,14 @@ static uint32_t ctrl_pack(struct sdr_qp *qp, uint32_t at, uint32_t channel, uint
 {
 	const struct sdk_live *live = qp->live;
 	size_t len = *buf_len;
+	uint32_t first = at;
 
 	while (at < live->queue_len) {
 		struct queued q;
 		int put;
 
 		memcpy(&q, live->queue + at, sizeof(q));
-		if (!same_target(&q, channel, path))
+		if (at != first && !same_target(qp, &q, channel, path))
 			break;
 		put = wire_msg_put(buf + len, qp->ctx->caps.max_ctrl_bytes - len, q.type,
 				   live->queue + at + sizeof(q), q.len);
@@ -306,7 +319,7 @@ void ctrl_on_datagram(struct sdr_qp *qp, const struct fabric_event *ev, uint64_t
 	live->heard_ns = now;
 	live->refused = false;
 	ping_heard(qp, ev->channel, now);
-	if (ev->path == 0)
+	if (ev->path == 0 && is_trusted(qp, ev->channel))
 		live->ctrl_channel = ev->channel;
 	while (qp->state != SDR_QP_ERROR && wire_ctrl_next(&it, &msg) == 1) {
 		if (ctrl_is_upper(&msg))

@@ -216,6 +216,7 @@ static void proved(struct sdr_qp *qp, struct sdk_channel *ch, uint64_t now)
 		return;
 	/* What waited for it may go; so may the questions of channels that nobody will wake. */
 	live->proven = true;
+	live->ctrl_channel = (uint32_t)(ch - live->channel);
 	for (uint32_t c = 0; c < qp->channels; c++)
 		if (live->channel[c].ping_owed)
 			live->channel[c].ping_at_ns = now;

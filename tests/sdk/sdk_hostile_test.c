@@ -66,8 +66,8 @@ static bool chance(struct victim *v, double p)
 
 /* ---- the liar ---- */
 
-static void liar_numbered(struct victim *v, uint64_t number, uint8_t type, const void *body,
-			  size_t len)
+static void liar_on(struct victim *v, uint32_t channel, uint64_t number, uint8_t type,
+		    const void *body, size_t len)
 {
 	uint8_t buf[FABRIC_CTRL_MAX];
 	int put = wire_msg_put(buf + WIRE_CTRL_BODY_HDR_BYTES,
@@ -75,7 +75,13 @@ static void liar_numbered(struct victim *v, uint64_t number, uint8_t type, const
 
 	assert_true(put > 0);
 	(void)wire_ctrl_body_put(buf, sizeof(buf), v->token, number);
-	(void)v->f[0]->ops->ctrl(v->liar, 0, 0, buf, WIRE_CTRL_BODY_HDR_BYTES + (size_t)put);
+	(void)v->f[0]->ops->ctrl(v->liar, channel, 0, buf, WIRE_CTRL_BODY_HDR_BYTES + (size_t)put);
+}
+
+static void liar_numbered(struct victim *v, uint64_t number, uint8_t type, const void *body,
+			  size_t len)
+{
+	liar_on(v, 0, number, type, body, len);
 }
 
 static void liar_datagram(struct victim *v, uint8_t type, const void *body, size_t len)
@@ -237,11 +243,13 @@ static void liar_rocev2(struct victim *v, struct fabric_peer *peer, struct wire_
 	memcpy(blob->addrs[0].ip, (const uint8_t *)&addr + 4, 4);
 }
 
+static uint32_t victim_channels = 1;
+
 static void victim_open(struct victim *v, uint64_t seed, const struct sim_device *device)
 {
 	struct sdr_ctx_attr ca = {.size = sizeof(ca), .listen = 1};
 	struct sdr_qp_attr qa = {.size = sizeof(qa), .messages = 16, .chunk_pkts = 8};
-	struct fabric_qp_attr fa = {.channels = 1};
+	struct fabric_qp_attr fa = {.channels = victim_channels};
 	struct sim_fabric_attr sa = {.device = *device};
 	struct fabric_peer peer = {.active = true};
 	struct wire_blob blob;
@@ -259,6 +267,7 @@ static void victim_open(struct victim *v, uint64_t seed, const struct sim_device
 	sim_fabric_addr(v->f[1], &v->ctx->local_addr);
 	assert_int_equal(sdr_mr_reg(v->ctx, NULL, SIZE_MAX, 0, &v->mr), 0);
 	qa.rate_bps = chance(v, 0.5) ? 100000000 : 0;
+	qa.channels = victim_channels;
 	assert_int_equal(sdr_qp_create(v->ctx, &qa, &v->qp), 0);
 	len = sdr_qp_info_get(v->qp, info, sizeof(info));
 	assert_int_equal(wire_blob_get(info, (size_t)len, &blob), 0);
@@ -594,6 +603,64 @@ static void no_loudspeaker(void **state)
 	victim_close(&v);
 }
 
+/* Does it hold such a message? head: the first bytes of it, or NULL. */
+static bool says(const struct fabric_event *ev, uint8_t type, uint8_t head[8])
+{
+	struct wire_msgs it;
+	struct wire_msg msg;
+	uint64_t token, number;
+
+	if (ev->type != FABRIC_EV_CTRL || wire_ctrl_begin(ev->data, ev->len, &it, &token, &number))
+		return false;
+	while (wire_ctrl_next(&it, &msg) == 1) {
+		if (msg.type != type)
+			continue;
+		if (head)
+			memcpy(head, msg.body, 8);
+		return true;
+	}
+	return false;
+}
+
+/* One channel is proved, the other's address may be anybody's: the first hears what that asks. */
+static void a_channel_of_somebody_else(void **state)
+{
+	static struct victim v;
+	static struct fabric_event ev[32];
+	static uint8_t mem[16];
+	struct sdr_recv_wr wr = {.size = sizeof(wr), .addr = mem, .length = sizeof(mem)};
+	struct sdr_recv *recv[16];
+	unsigned int grants[2] = {0};
+	uint8_t want[4];
+
+	(void)state;
+	victim_channels = 2;
+	victim_open(&v, 1, &(const struct sim_device){0});
+	victim_channels = 1;
+	until(&v, 2 * NS_PER_S);
+	assert_true(v.qp->live->channel[0].answered && !v.qp->live->channel[1].answered);
+	for (int i = 0; i < 16; i++)
+		assert_int_equal(sdr_recv_post(v.qp, &wr, &recv[i]), 0);
+	put_be32(want, START);
+	for (uint32_t i = 0; i < 20 * 32; i++) {
+		int n;
+
+		if (i % 32 == 0) /* each has its answer */
+			liar_on(&v, 1, ++v.number, i / 32 % 2 ? WIRE_MSG_WANT : WIRE_MSG_PING,
+				i / 32 % 2 ? want : (const uint8_t *)"12345678",
+				i / 32 % 2 ? 4 : 8);
+		assert_true(sdr_progress(v.ctx) >= 0);
+		n = v.f[0]->ops->poll(v.f[0], ev, 32);
+		for (int k = 0; k < n; k++)
+			grants[ev[k].channel] += says(&ev[k], WIRE_MSG_CTS, NULL);
+		sim_advance(v.sim, sim_now(v.sim) + NS_PER_MS / 4);
+	}
+	assert_true(grants[0] >= 10 && grants[1] == 0);
+	for (int i = 0; i < 16; i++)
+		(void)sdr_recv_complete(recv[i]);
+	victim_close(&v);
+}
+
 /* ---- without memory ---- */
 
 struct scarce {
@@ -734,8 +801,11 @@ static void memory_fails_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_lying_peer),		 cmocka_unit_test(a_lying_peer_on_a_nic),
-		cmocka_unit_test(payloads_out_of_order), cmocka_unit_test(no_loudspeaker),
+		cmocka_unit_test(a_lying_peer),
+		cmocka_unit_test(a_lying_peer_on_a_nic),
+		cmocka_unit_test(payloads_out_of_order),
+		cmocka_unit_test(no_loudspeaker),
+		cmocka_unit_test(a_channel_of_somebody_else),
 		cmocka_unit_test(memory_fails_once),
 	};
 
