@@ -192,7 +192,8 @@ struct fabric_event {
 	enum fabric_event_type type;
 	void *cookie;	  /* the QP's; NULL for FABRIC_EV_WRITABLE */
 	uint32_t channel; /* CTRL, REFUSED, MTU, LATE */
-	uint32_t path;	  /* CTRL: 0 = the channel's current address; else a candidate */
+	uint32_t path;	  /* CTRL: 0 = the channel's current address; else a candidate's number,
+			   * which no other address gets, but the old one by path_use() */
 	uint32_t psn;	  /* CTRL: its PSN */
 	uint32_t message; /* LATE: which; rocev2: its low bits, as an rx key has them */
 	uint32_t value;	  /* MTU */
@@ -249,7 +250,8 @@ struct fabric_ops {
 	/* Gives the QP its slots, once, before the first bind. */
 	void (*table_set)(struct fabric_qp *qp, struct rx_table *table);
 	int (*qp_connect)(struct fabric_qp *qp, const struct fabric_peer *peer);
-	/* Moves a channel to a candidate path that was proved (PING/PONG). */
+	/* Moves a channel to a candidate path that was proved (PING/PONG); the old one gets its
+	 * number. -ENOENT: others have taken its place meanwhile. */
 	int (*path_use)(struct fabric_qp *qp, uint32_t channel, uint32_t path);
 	/* The peer's address on a channel, for messages; len 0 where there is none. */
 	void (*path_name)(const struct fabric_qp *qp, uint32_t channel, char *buf, size_t len);

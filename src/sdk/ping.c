@@ -230,7 +230,9 @@ void ping_on_pong(struct sdr_qp *qp, const struct wire_pong *pong, const struct 
 	struct sdk_channel *ch = &live->channel[ev->channel];
 	uint64_t sent_ns;
 
-	if (ev->path && ch->probe_nonce && pong->nonce == ch->probe_nonce) {
+	/* By the address that was asked: one that answers for another one proves nothing. */
+	if (ev->path && ev->path == ch->probe_path && ch->probe_nonce &&
+	    pong->nonce == ch->probe_nonce) {
 		ch->probe_nonce = 0;
 		ch->probe_ns = now; /* what comes late from the old address asks for nothing */
 		if (qp->ctx->fabric->ops->path_use(qp->fqp, ev->channel, ev->path))

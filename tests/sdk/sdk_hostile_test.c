@@ -661,6 +661,80 @@ static void a_channel_of_somebody_else(void **state)
 	victim_close(&v);
 }
 
+/* The victim's question, if one came: its nonce. */
+static bool was_asked(struct victim *v, uint8_t nonce[8])
+{
+	static struct fabric_event ev[32];
+	bool asked = false;
+	int n = v->f[0]->ops->poll(v->f[0], ev, 32);
+
+	for (int i = 0; i < n; i++)
+		asked |= says(&ev[i], WIRE_MSG_PING, nonce);
+	return asked;
+}
+
+static void answer(struct victim *v, const uint8_t nonce[8])
+{
+	uint8_t pong[12] = {0};
+
+	memcpy(pong, nonce, 8);
+	liar_numbered(v, ++v->number, WIRE_MSG_PONG, pong, sizeof(pong));
+}
+
+/* From another address: of somebody who knows nothing of it. */
+static void move_away(struct victim *v)
+{
+	assert_int_equal(sim_nat_rebind(v->sim, 0), 0);
+}
+
+static void takes_in(struct victim *v)
+{
+	sim_advance(v->sim, sim_now(v->sim) + NS_PER_MS);
+	assert_true(sdr_progress(v->ctx) >= 0);
+	sim_advance(v->sim, sim_now(v->sim) + NS_PER_MS);
+}
+
+/*
+ * What an address of the liar's was asked is answered with somebody else's as the sender; in
+ * its place, after datagrams that the victim throws away took that; and all of it at once.
+ */
+static void another_address_answers(void **state)
+{
+	static struct victim v;
+
+	(void)state;
+	for (int how = 0; how < 3; how++) {
+		struct sdr_qp_info info = {.size = sizeof(info)};
+		uint8_t nonce[8];
+
+		victim_open(&v, 1, &(const struct sim_device){0});
+		until(&v, 2 * NS_PER_S);
+		assert_true(v.qp->live->proven);
+		assert_int_equal(sim_nat_set(v.sim, 0, 0, 0), 0);
+		liar_numbered(&v, ++v.number, WIRE_MSG_PING, "abcdefgh", 8);
+		takes_in(&v);
+		assert_true(was_asked(&v, nonce));
+		if (how == 2)
+			answer(&v, nonce);
+		if (how) {
+			move_away(&v);
+			liar_numbered(&v, 1, WIRE_MSG_PING, "abcdefgh", 8); /* seen before */
+		}
+		move_away(&v);
+		answer(&v, nonce);
+		takes_in(&v);
+		(void)sdr_qp_query(v.qp, &info);
+		assert_true(info.path_changes == 0);
+		/* Asked itself, it may. */
+		assert_true(was_asked(&v, nonce));
+		answer(&v, nonce);
+		takes_in(&v);
+		(void)sdr_qp_query(v.qp, &info);
+		assert_true(info.path_changes == 1);
+		victim_close(&v);
+	}
+}
+
 /* ---- without memory ---- */
 
 struct scarce {
@@ -806,6 +880,7 @@ int main(void)
 		cmocka_unit_test(payloads_out_of_order),
 		cmocka_unit_test(no_loudspeaker),
 		cmocka_unit_test(a_channel_of_somebody_else),
+		cmocka_unit_test(another_address_answers),
 		cmocka_unit_test(memory_fails_once),
 	};
 

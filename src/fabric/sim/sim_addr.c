@@ -6,10 +6,12 @@
  *
  *	channel has      a datagram from another address	becomes
  *	no address       any					path 0, at once
- *	an address       with the newest PSN			path 1 or 2, a candidate
+ *	an address       with the newest PSN			path 1, 2, 3 ..., a candidate
  *	                 with an older PSN			nothing: dropped
- *	a candidate      sim_path_use() of it			path 0; the old one 1 or 2
+ *	a candidate      sim_path_use() of it			path 0; the old one as it was
  *
+ * The two youngest candidates are kept. Whoever asked one must not take another for it, so a
+ * number is given once.
  * Knows nothing of PING and PONG.
  */
 #include "fabric/sim/sim_int.h"
@@ -152,6 +154,21 @@ static int addr_find(const struct sim_channel *ch, const struct sim_head *from)
 	return -1;
 }
 
+#define CANDIDATES (SIM_ADDRS - 1)
+
+int sim_addr_place(const struct sim_channel *ch, uint32_t path)
+{
+	if (path && (path > ch->candidates || ch->candidates - path >= CANDIDATES))
+		return -1;
+	return path ? (int)(1 + (path - 1) % CANDIDATES) : 0;
+}
+
+/* The other way round. */
+static int addr_path(const struct sim_channel *ch, int place)
+{
+	return place ? (int)(ch->candidates - (ch->candidates - (uint32_t)place) % CANDIDATES) : 0;
+}
+
 /* An address that was not known: the current one, or a candidate. */
 static int addr_learn(struct sim_qp *qp, const struct sim_head *from)
 {
@@ -163,15 +180,16 @@ static int addr_learn(struct sim_qp *qp, const struct sim_head *from)
 		.socket = from->from_port,
 		.set = true,
 	};
-	uint32_t i;
 
 	if (!ch->addr[0].set) {
 		sim_addr_set(qp, from->channel, &addr);
 		return 0;
 	}
-	i = 1 + ch->next_candidate++ % (SIM_ADDRS - 1);
-	ch->addr[i] = addr;
-	return (int)i;
+	if (ch->candidates == INT32_MAX)
+		return -ENOSPC; /* numbers */
+	ch->candidates++;
+	ch->addr[sim_addr_place(ch, ch->candidates)] = addr;
+	return (int)ch->candidates;
 }
 
 int sim_addr_of_ctrl(struct sim_fabric *f, struct sim_qp *qp, const struct sim_packet *p)
@@ -200,23 +218,25 @@ int sim_addr_of_ctrl(struct sim_fabric *f, struct sim_qp *qp, const struct sim_p
 		ch->newest_psn = p->psn;
 		ch->ctrl_seen = true;
 	}
-	return found >= 0 ? found : addr_learn(qp, &p->head);
+	return found >= 0 ? addr_path(ch, found) : addr_learn(qp, &p->head);
 }
 
 int sim_path_use(struct fabric_qp *fqp, uint32_t channel, uint32_t path)
 {
 	struct sim_qp *qp = sim_qp_of(fqp);
 	struct sim_addr was;
+	int place;
 
-	if (channel >= qp->channels || path >= SIM_ADDRS)
+	if (channel >= qp->channels)
 		return -EINVAL;
-	if (path == 0)
-		return 0;
-	if (!qp->chan[channel].addr[path].set)
+	place = sim_addr_place(&qp->chan[channel], path);
+	if (place < 0)
 		return -ENOENT;
+	if (place == 0)
+		return 0;
 	was = qp->chan[channel].addr[0];
-	sim_addr_set(qp, channel, &qp->chan[channel].addr[path]);
-	qp->chan[channel].addr[path] = was;
+	sim_addr_set(qp, channel, &qp->chan[channel].addr[place]);
+	qp->chan[channel].addr[place] = was;
 	deliver_count(&sim_fabric_of(fqp->fabric)->worker, SDR_CTR_path_changes, 1);
 	return 0;
 }

@@ -111,9 +111,9 @@ struct sim_channel {
 	struct sim_link *link;		 /* cached while link_epoch is the world's; as are drops */
 	struct sim_drops *drops;
 	uint64_t link_epoch;
-	uint16_t link_port; /* source port that it was chosen for */
-	uint16_t port;	    /* of the socket that it sends from */
-	uint32_t next_candidate;
+	uint16_t link_port;  /* source port that it was chosen for */
+	uint16_t port;	     /* of the socket that it sends from */
+	uint32_t candidates; /* so far: the youngest one's number */
 	uint32_t newest_psn; /* of a control datagram; valid once ctrl_seen */
 	bool ctrl_seen;
 	bool refused;
@@ -361,6 +361,8 @@ uint32_t sim_addr_channel(const struct sim_fabric *f, const struct sim_qp *qp,
 			  const struct sim_head *head);
 /* Of a verified control datagram: its path, 0 and up, or -errno where it is dropped. */
 int sim_addr_of_ctrl(struct sim_fabric *f, struct sim_qp *qp, const struct sim_packet *p);
+/* Which of the channel's addresses a path is now, or -1. */
+int sim_addr_place(const struct sim_channel *ch, uint32_t path);
 int sim_path_use(struct fabric_qp *qp, uint32_t channel, uint32_t path);
 void sim_path_name(const struct fabric_qp *qp, uint32_t channel, char *buf, size_t len);
 

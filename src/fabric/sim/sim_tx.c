@@ -470,14 +470,15 @@ int sim_ctrl(struct fabric_qp *fqp, uint32_t channel, uint32_t path, const void 
 	struct sim_packet *p;
 	struct sim_link *l;
 	struct plan plan;
+	int place;
 
-	if (channel >= qp->channels || path >= SIM_ADDRS ||
-	    len > (qp->rdma ? FABRIC_ROCEV2_CTRL_MAX : FABRIC_CTRL_MAX))
+	if (channel >= qp->channels || len > (qp->rdma ? FABRIC_ROCEV2_CTRL_MAX : FABRIC_CTRL_MAX))
 		return -EINVAL;
 	c = &qp->chan[channel];
-	if (!qp->connected || !c->addr[0].set || !c->addr[path].set)
+	place = sim_addr_place(c, path);
+	if (!qp->connected || !c->addr[0].set || place < 0)
 		return -ENOTCONN;
-	sim_addr_head(qp, channel, &c->addr[path], &head);
+	sim_addr_head(qp, channel, &c->addr[place], &head);
 	l = path ? sim_link_use(f->sim, &head, SIM_PROTO_UDP) : channel_link(f->sim, c, &head);
 	if (!l || queue_full(f, l))
 		return -EAGAIN;

@@ -5,10 +5,12 @@
  *
  *	channel has      a verified datagram from another address   becomes
  *	no address       any                                        path 0, at once
- *	an address       with the newest PSN                        path 1 or 2, a candidate
+ *	an address       with the newest PSN                        path 1, 2, 3 ..., a candidate
  *	                 with an older PSN                          nothing: dropped
- *	a candidate      udp_path_use() of it                       path 0; the old one 1 or 2
+ *	a candidate      udp_path_use() of it                       path 0; the old one as it was
  *
+ * The two youngest candidates are kept. Whoever asked one must not take another for it, so a
+ * number is given once.
  * A candidate may be answered, but nothing else is sent there before it was proved.
  * Knows nothing of PING and PONG.
  */
@@ -100,12 +102,28 @@ static int path_adopt(struct udp_fabric *f, struct udp_chan *ch, uint32_t channe
 	return 0;
 }
 
+#define CANDIDATES (UDP_PATHS - 1)
+
+int udp_path_place(const struct udp_chan *ch, uint32_t path)
+{
+	if (path && (path > ch->candidates || ch->candidates - path >= CANDIDATES))
+		return -1;
+	return path ? (int)(1 + (path - 1) % CANDIDATES) : 0;
+}
+
+/* The other way round. */
+static int path_of(const struct udp_chan *ch, int place)
+{
+	return place ? (int)(ch->candidates - (ch->candidates - (uint32_t)place) % CANDIDATES) : 0;
+}
+
 static int path_candidate(struct udp_chan *ch, const struct udp_path *path)
 {
-	uint32_t p = 1 + ch->next_candidate++ % (UDP_PATHS - 1);
-
-	path_set(ch, p, path);
-	return (int)p;
+	if (ch->candidates == INT32_MAX)
+		return -ENOSPC; /* numbers */
+	ch->candidates++;
+	path_set(ch, (unsigned int)udp_path_place(ch, ch->candidates), path);
+	return (int)ch->candidates;
 }
 
 int udp_path_of_ctrl(struct udp_fabric *f, const struct udp_ctrl *c)
@@ -132,7 +150,7 @@ int udp_path_of_ctrl(struct udp_fabric *f, const struct udp_ctrl *c)
 		ch->ctrl_seen = true;
 	}
 	if (found >= 0)
-		return found;
+		return path_of(ch, found);
 	return ch->sock ? path_candidate(ch, &path) : path_adopt(f, ch, c->channel, &path);
 }
 
@@ -142,21 +160,22 @@ int udp_path_use(struct fabric_qp *base, uint32_t channel, uint32_t path)
 	struct udp_fabric *f = udp_fabric_of(base->fabric);
 	struct udp_path was, is;
 	struct udp_chan *ch;
-	int err;
+	int err, place;
 
-	if (channel >= qp->channels || path >= UDP_PATHS)
+	if (channel >= qp->channels)
 		return -EINVAL;
 	ch = &qp->chan[channel];
-	if (!ch->path[path].peer.set)
+	place = udp_path_place(ch, path);
+	if (place < 0 || !ch->path[place].peer.set)
 		return -ENOENT;
-	if (path == 0)
+	if (place == 0)
 		return 0;
 	was = ch->path[0];
-	is = ch->path[path];
+	is = ch->path[place];
 	err = path_adopt(f, ch, channel, &is);
 	if (err < 0)
 		return err;
-	path_set(ch, path, &was);
+	path_set(ch, (unsigned int)place, &was);
 	deliver_count(&f->caller, SDR_CTR_path_changes, 1);
 	return 0;
 }

@@ -579,13 +579,14 @@ int udp_ctrl(struct fabric_qp *base, uint32_t channel, uint32_t path, const void
 	struct udp_chan *ch;
 	struct udp_sock *s;
 	struct iovec iov;
-	int err;
+	int err, place;
 
-	if (channel >= qp->channels || path >= UDP_PATHS || len > most)
+	if (channel >= qp->channels || len > most)
 		return -EINVAL;
 	ch = &qp->chan[channel];
+	place = udp_path_place(ch, path);
 	s = path == 0 ? ch->sock : f->listener;
-	if (!qp->connected || s == NULL || (path > 0 && !ch->path[path].peer.set))
+	if (!qp->connected || s == NULL || place < 0)
 		return -ENOTCONN;
 	if (s->armed)
 		return put_off(f, s);
@@ -595,7 +596,7 @@ int udp_ctrl(struct fabric_qp *base, uint32_t channel, uint32_t path, const void
 	msg = msg_to(s, &iov);
 	msg.msg_iovlen = 1;
 	if (path > 0)
-		set_destination(&f->tx, &msg, s->family, &ch->path[path], &ss);
+		set_destination(&f->tx, &msg, s->family, &ch->path[place], &ss);
 	err = ctrl_send(f, s, &msg, (uint32_t)len);
 	if (err < 0)
 		return err;

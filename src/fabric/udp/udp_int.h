@@ -98,8 +98,8 @@ struct udp_chan {
 	uint64_t sent_pkts;
 	uint64_t drops_moved;		 /* host drops on sockets that it used before */
 	struct udp_path path[UDP_PATHS]; /* [0]: current. Passive end only */
-	uint32_t next_candidate;
-	uint32_t newest_psn; /* of a control datagram; valid once ctrl_seen */
+	uint32_t candidates;		 /* so far: the youngest one's number */
+	uint32_t newest_psn;		 /* of a control datagram; valid once ctrl_seen */
 	bool ctrl_seen;
 	_Atomic uint64_t path_hash[UDP_PATHS]; /* W: of path[].peer; 0: none */
 };
@@ -323,6 +323,8 @@ int udp_paths_connect(struct udp_fabric *f, struct udp_qp *qp, const struct udp_
 void udp_paths_drop(struct udp_fabric *f, struct udp_qp *qp);
 /* The path by which a verified control datagram came, or -errno: it is dropped. */
 int udp_path_of_ctrl(struct udp_fabric *f, const struct udp_ctrl *c);
+/* Which of the channel's addresses a path is now, or -1. */
+int udp_path_place(const struct udp_chan *ch, uint32_t path);
 int udp_path_use(struct fabric_qp *qp, uint32_t channel, uint32_t path);
 void udp_path_name(const struct fabric_qp *qp, uint32_t channel, char *buf, size_t len);
 uint32_t udp_path_payload(const struct fabric_qp *qp);

@@ -249,7 +249,7 @@ static void raw_peer_init(struct raw_peer *p, struct end *to)
 
 static void candidate_paths(const struct udp_fabric_attr *attr)
 {
-	int home = raw_socket(), moved = raw_socket(), third = raw_socket();
+	int home = raw_socket(), moved = raw_socket(), third = raw_socket(), fourth = raw_socket();
 	struct raw_peer p;
 	struct end b;
 	char name[64];
@@ -298,7 +298,16 @@ static void candidate_paths(const struct udp_fabric_attr *attr)
 	assert_false(raw_send(&p, third));
 	assert_int_equal(end_counter(&b, SDR_CTR_rx_protection), 1);
 	assert_int_equal(b.f->ops->path_use(b.qp, 1, 1), -ENOENT);
+	/* The next one takes the oldest's place, but not its number. */
+	raw_build(&p, 5, 0, "fourth");
+	assert_true(raw_send(&p, fourth));
+	assert_int_equal(b.last[FABRIC_EV_CTRL].path, 3);
+	assert_int_equal(b.f->ops->path_use(b.qp, 0, 1), -ENOENT);
+	assert_int_equal(b.f->ops->ctrl(b.qp, 0, 1, "x", 1), -ENOTCONN);
+	assert_reaches(&b, 2, third);
+	assert_reaches(&b, 3, fourth);
 	end_close(&b);
+	close(fourth);
 	close(home);
 	close(moved);
 	close(third);
