@@ -371,6 +371,11 @@ static struct sdr_ctx *timer_ctx(struct heap_node *node)
 	return (struct sdr_ctx *)(void *)((char *)node - offsetof(struct sdr_ctx, sim_timer));
 }
 
+static bool is_due(const struct sdr_sim *sim, const struct heap_node *node)
+{
+	return node && node->key <= sim_now(sim->sim) && node->key != UINT64_MAX;
+}
+
 /* It is asleep, or about to be asked: until its next progress it does not hold the clock. */
 static void tell(struct sdr_sim *sim, struct sdr_ctx *ctx)
 {
@@ -383,8 +388,7 @@ static uint64_t first_due(struct sdr_sim *sim)
 {
 	struct heap_node *first;
 
-	while ((first = heap_first(&sim->timers)) && first->key <= sim_now(sim->sim) &&
-	       timer_ctx(first)->sim_stopped)
+	while (is_due(sim, first = heap_first(&sim->timers)) && timer_ctx(first)->sim_stopped)
 		tell(sim, timer_ctx(first));
 	return first ? first->key : UINT64_MAX;
 }
@@ -394,9 +398,9 @@ int sdr_sim_step(struct sdr_sim *sim, uint64_t limit_ns)
 	uint64_t at = first_due(sim);
 	bool news = sim_run(sim->sim, u64_max(sim_now(sim->sim), u64_min(at, limit_ns)));
 
-	if (at <= sim_now(sim->sim))
+	if (is_due(sim, heap_first(&sim->timers)))
 		timer_ctx(heap_first(&sim->timers))->sim_stopped = true;
-	return news || at <= limit_ns;
+	return news || (at <= limit_ns && at != UINT64_MAX);
 }
 
 /* The longest due for what arrived and was not told, or else for a deadline. */
@@ -411,7 +415,7 @@ static struct sdr_ctx *due_find(struct sdr_sim *sim)
 		if (!ctx->sim_told)
 			return ctx;
 	}
-	return first && first->key <= sim_now(sim->sim) ? timer_ctx(first) : NULL;
+	return is_due(sim, first) ? timer_ctx(first) : NULL;
 }
 
 struct sdr_ctx *sdr_sim_due(struct sdr_sim *sim)

@@ -232,6 +232,27 @@ static void drops(void **state)
 	sdr_sim_destroy(sim);
 }
 
+/* A world in which nothing will happen: its clock may go as far as it likes. */
+static void the_end_of_time(void **state)
+{
+	const struct sdr_ctx_attr attr = {.size = sizeof(attr)};
+	struct sdr_ctx *ctx;
+
+	(void)state;
+	for (int with = 0; with < 2; with++) {
+		struct sdr_sim *sim = world();
+
+		if (with)
+			assert_int_equal(sdr_sim_ctx_create(sim, 0, &attr, &ctx), 0);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(sdr_sim_step(sim, UINT64_MAX), 0);
+			assert_true(sdr_sim_now_ns(sim) == UINT64_MAX);
+			assert_null(sdr_sim_due(sim));
+		}
+		sdr_sim_destroy(sim);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +263,7 @@ int main(void)
 		cmocka_unit_test(devices),
 		cmocka_unit_test(payload_only_before_contexts),
 		cmocka_unit_test(drops),
+		cmocka_unit_test(the_end_of_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
