@@ -39,7 +39,8 @@ struct sdr_net_attr {
 	size_t size;
 	struct sdr_ctx_attr ctx;  /* the device (its `size` may be 0 for all defaults) */
 	struct sdr_ctx *use_ctx;  /* instead of `ctx`: an open context, e.g. simulated; stays the
-				   * caller's */
+				   * caller's, but has no other net, and its deadline
+				   * (sdr_ctx_deadline_set) and QPs with tell_active are the net's */
 	uint8_t thread;		  /* 1: progress by a thread of its own */
 	uint32_t max_completions; /* queue; default 65536 */
 };
