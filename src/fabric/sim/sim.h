@@ -12,7 +12,7 @@
  * above cannot tell. As on the wire the active end sends from a port of its own for each
  * channel and is answered where it came from.
  *
- * Files: sim.c (world, links, events), sim_paths.c (several paths between two hosts),
+ * Files: sim.c (world, events), sim_link.c (links), sim_paths.c (several paths between two hosts),
  * sim_addr.c (addresses, NAT), sim_fabric.c (the contract's table), sim_tx.c (post and control
  * datagrams), sim_flight.c (runs in flight), sim_drops.c (packets to lose, by name), sim_rdma.c
  * (rocev2, and a NIC's receiver), sim_pool.c (memory of packets in flight).
