@@ -440,10 +440,12 @@ static void settle(struct dst_raw *r)
 			}
 			for (int asked = 0; m->send && sdr_send_poll(m->send) == 0; asked++)
 				DST_CHECK(r->w, asked < 1000, "a dead send holds its buffer");
-			if (m->send)
+			/* If its handle was released before: it stays as long as the QP. */
+			if (m->send) {
 				send_drop(m);
+				buf_free(m);
+			}
 			m->recv = NULL;
-			buf_free(m);
 		}
 	}
 	r->over = true;
