@@ -203,8 +203,12 @@ static int post_send(struct sdr_conn *conn, struct sdr_op *op, const struct sdr_
 		.mr = wr->mr,
 		.cookie = op,
 	};
-	int err = sdr_send_stream_start(conn->qp, &swr, &op->send);
+	int err;
 
+	/* The SDK's number may be free again before we have looked at what its write came to. */
+	if (conn->tx_op[conn->tx_next & conn->mask])
+		return -EAGAIN;
+	err = sdr_send_stream_start(conn->qp, &swr, &op->send);
 	if (err)
 		return err;
 	op->number = conn->tx_next++;
