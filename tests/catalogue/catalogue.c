@@ -112,7 +112,7 @@ static const char *too_slow(const struct scenario *s, const struct outcome *out)
 	double mean = out->sum_ns / out->seeds / 1e6, worst = out->worst_ns / 1e6;
 	double limit = s->worst_ms > 0 ? s->worst_ms : s->ceiling_ms;
 
-	if (!s->ceiling_ms)
+	if (s->ceiling_ms <= 0)
 		return NULL;
 	if (!getenv("SDR_SEED") && mean > s->ceiling_ms)
 		snprintf(text, sizeof(text), "the mean is above its ceiling of %g ms",

@@ -77,7 +77,7 @@ static void flow_make(struct dst_raw *r, struct flow *f)
 	for (uint32_t i = 0; i < f->n; i++) {
 		struct msg *m = &f->m[i];
 
-		m->len = dst_size_draw(w, 256 << dst_below(w, 3), 8) % 50000;
+		m->len = dst_size_draw(w, UINT64_C(256) << dst_below(w, 3), 8) % 50000;
 		m->room = m->len + (dst_chance(w, 0.5) ? dst_below(w, 4000) : 0);
 		if (m->len && w->on[F_TOO_LONG] && dst_chance(w, 0.1))
 			m->room = m->len - 1;
