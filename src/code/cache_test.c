@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/alloc_failing.h"
 #include "base/rng.h"
 #include "code/cache.h"
 
@@ -96,21 +97,15 @@ static void test_against_twin(void **state)
 	}
 }
 
-static int left;
-
-static void *failing_zalloc(void *arg, size_t bytes)
-{
-	return left-- > 0 ? sdr_alloc_system.zalloc(arg, bytes) : NULL;
-}
-
 static void test_no_memory(void **state)
 {
-	const struct sdr_alloc alloc = {failing_zalloc, sdr_alloc_system.free, NULL};
+	struct alloc_failing f = {0};
+	const struct sdr_alloc alloc = alloc_failing(&f);
 	struct code_cache c;
 
 	(void)state;
 	for (int n = 0; n < 2; n++) {
-		left = n;
+		f.left = n;
 		assert_int_equal(code_cache_init(&c, &alloc, 4, SLOT_BYTES), -ENOMEM);
 	}
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include <isa-l/erasure_code.h>
 
+#include "base/alloc_failing.h"
 #include "code/test_block.h"
 
 static void test_create(void **state)
@@ -335,29 +336,6 @@ static void test_tables_are_kept(void **state)
 	test_block_close(&t);
 }
 
-/* An allocator that fails after so many, and knows what is out. */
-struct failing {
-	int left, out;
-};
-
-static void *failing_zalloc(void *arg, size_t bytes)
-{
-	struct failing *f = arg;
-
-	if (f->left-- <= 0)
-		return NULL;
-	f->out++;
-	return sdr_alloc_system.zalloc(sdr_alloc_system.arg, bytes);
-}
-
-static void failing_free(void *arg, void *p)
-{
-	struct failing *f = arg;
-
-	f->out--;
-	sdr_alloc_system.free(sdr_alloc_system.arg, p);
-}
-
 static void test_allocation_failures(void **state)
 {
 	static const char *const names[] = {"rs", "xor"};
@@ -368,8 +346,8 @@ static void test_allocation_failures(void **state)
 		int err = -ENOMEM, left = 0;
 
 		for (; err == -ENOMEM; left++) {
-			struct failing f = {.left = left};
-			const struct sdr_alloc alloc = {failing_zalloc, failing_free, &f};
+			struct alloc_failing f = {.left = left};
+			const struct sdr_alloc alloc = alloc_failing(&f);
 			struct code *c = NULL;
 
 			assert_true(left < 20);

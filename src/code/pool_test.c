@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/alloc_failing.h"
 #include "base/bits.h"
 #include "base/rng.h"
 #include "code/pool.h"
@@ -83,37 +84,22 @@ static void test_random(void **state)
 	code_pool_fini(&p);
 }
 
-static int left, out;
-
-static void *failing_zalloc(void *arg, size_t bytes)
-{
-	if (left-- <= 0)
-		return NULL;
-	out++;
-	return sdr_alloc_system.zalloc(arg, bytes);
-}
-
-static void counting_free(void *arg, void *p)
-{
-	out--;
-	sdr_alloc_system.free(arg, p);
-}
-
 static void test_no_memory(void **state)
 {
-	const struct sdr_alloc alloc = {failing_zalloc, counting_free, NULL};
+	struct alloc_failing f = {0};
+	const struct sdr_alloc alloc = alloc_failing(&f);
 	struct code_pool p;
 
 	(void)state;
 	for (int n = 0; n < 3; n++) {
-		left = n;
+		f.left = n;
 		assert_int_equal(code_pool_init(&p, &alloc, 4, 64), -ENOMEM);
-		assert_int_equal(out, 0);
+		assert_int_equal(f.out, 0);
 	}
-	left = 3;
+	f.left = 3;
 	assert_int_equal(code_pool_init(&p, &alloc, 4, 64), 0);
 	code_pool_fini(&p);
-	assert_int_equal(out, 0);
+	assert_int_equal(f.out, 0);
 	assert_int_equal(code_pool_init(&p, &alloc, 0, 64), -EINVAL);
 	assert_int_equal(code_pool_init(&p, &alloc, 4, 0), -EINVAL);
 	assert_int_equal(code_pool_init(&p, &alloc, 4, SIZE_MAX / 4), -EINVAL);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
+#include "base/alloc_failing.h"
 #include "base/rng.h"
 #include "rel/rel.h"
 #include "rel/tx_priv.h"
@@ -330,33 +331,12 @@ static void one_instant(void **state)
 	}
 }
 
-/* An allocator that fails after so many, and knows what is out. */
-struct failing {
-	int left, out;
-};
-
-static void *failing_zalloc(void *arg, size_t bytes)
-{
-	struct failing *f = arg;
-	if (f->left-- <= 0)
-		return NULL;
-	f->out++;
-	return sdr_alloc_system.zalloc(sdr_alloc_system.arg, bytes);
-}
-
-static void failing_free(void *arg, void *p)
-{
-	struct failing *f = arg;
-	f->out--;
-	sdr_alloc_system.free(sdr_alloc_system.arg, p);
-}
-
 static void allocation_failures(void **state)
 {
 	(void)state;
 	for (int fail = 0; fail < 40; fail++) {
-		struct failing f = {.left = fail};
-		struct sdr_alloc alloc = {failing_zalloc, failing_free, &f};
+		struct alloc_failing f = {.left = fail};
+		struct sdr_alloc alloc = alloc_failing(&f);
 		struct rel_tx_params p = {.channels = 2, .scheme.nack = true};
 		struct rel_tx tx;
 		struct rel_range r;
