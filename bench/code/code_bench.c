@@ -26,12 +26,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/rng.h"
 #include "code/code.h"
-
-#define UNITS 256
+#include "rate_util.h"
 
 struct row {
 	const char *name;
@@ -45,63 +43,48 @@ static const struct row rows[] = {
 };
 
 struct bench {
-	double seconds;
-	size_t unit, memory;
-	uint32_t rounds;
+	struct rate_options o;
 	uint8_t *data, *parity, *made; /* `made`: m lost units of a block, again */
 	const struct row *row;
 	struct code *code;
 	struct code_block block;
 	struct code_set have;
 	/* ISA-L alone: tables for parity, and for the first m units of data from the others. */
-	uint8_t matrix[UNITS * UNITS], inverse[UNITS * UNITS];
-	uint8_t encode_tables[UNITS * UNITS * 32], decode_tables[UNITS * UNITS * 32];
+	uint8_t matrix[RATE_UNITS * RATE_UNITS], inverse[RATE_UNITS * RATE_UNITS];
+	uint8_t encode_tables[RATE_UNITS * RATE_UNITS * 32],
+		decode_tables[RATE_UNITS * RATE_UNITS * 32];
 };
 
 /* One block of which the parity, or the first m units, are made. */
 typedef void work(struct bench *b, uint8_t *data, uint8_t *parity);
 
-static double cpu_s(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-static void die(const char *text)
-{
-	fprintf(stderr, "code_bench: %s\n", text);
-	exit(2);
-}
-
 static void split(const struct bench *b, uint8_t *base, uint32_t n, uint8_t **out)
 {
 	for (uint32_t i = 0; i < n; i++)
-		out[i] = base + i * b->unit;
+		out[i] = base + i * b->o.unit;
 }
 
 static void our_encode(struct bench *b, uint8_t *data, uint8_t *parity)
 {
-	uint8_t *from[UNITS], *to[UNITS];
+	uint8_t *from[RATE_UNITS], *to[RATE_UNITS];
 
 	split(b, data, b->row->k, from);
 	split(b, parity, b->row->m, to);
 	if (code_encode(b->code, &b->block, (const uint8_t *const *)from, 0, b->row->m, to))
-		die("code_encode() refused");
+		rate_die("code_encode() refused");
 }
 
 static void our_decode(struct bench *b, uint8_t *data, uint8_t *parity)
 {
-	struct code_parity list[UNITS];
-	uint8_t *from[UNITS];
+	struct code_parity list[RATE_UNITS];
+	uint8_t *from[RATE_UNITS];
 
 	split(b, data, b->row->k, from);
 	split(b, b->made, b->row->m, from); /* the lost ones go there */
 	for (uint32_t j = 0; j < b->row->m; j++)
-		list[j] = (struct code_parity){j, parity + j * b->unit};
+		list[j] = (struct code_parity){j, parity + j * b->o.unit};
 	if (code_decode(b->code, &b->block, from, &b->have, list, b->row->m) != (int)b->row->m)
-		die("code_decode() refused");
+		rate_die("code_decode() refused");
 }
 
 static void xor_raw(struct bench *b, uint8_t *data, uint8_t *parity, bool decode)
@@ -109,22 +92,22 @@ static void xor_raw(struct bench *b, uint8_t *data, uint8_t *parity, bool decode
 	const uint32_t k = b->row->k, m = b->row->m;
 
 	for (uint32_t j = 0; j < m; j++) {
-		void *vectors[UNITS + 1];
+		void *vectors[RATE_UNITS + 1];
 		int n = 0;
 
 		for (uint32_t i = decode ? j + m : j; i < k; i += m)
-			vectors[n++] = data + i * b->unit;
+			vectors[n++] = data + i * b->o.unit;
 		if (decode)
-			vectors[n++] = parity + j * b->unit;
-		vectors[n++] = (decode ? b->made : parity) + j * b->unit;
-		if (xor_gen(n, (int)b->unit, vectors) != 0)
-			die("xor_gen() refuses this unit: choose a multiple of 64");
+			vectors[n++] = parity + j * b->o.unit;
+		vectors[n++] = (decode ? b->made : parity) + j * b->o.unit;
+		if (xor_gen(n, (int)b->o.unit, vectors) != 0)
+			rate_die("xor_gen() refuses this unit: choose a multiple of 64");
 	}
 }
 
 static void raw_encode(struct bench *b, uint8_t *data, uint8_t *parity)
 {
-	uint8_t *from[UNITS], *to[UNITS];
+	uint8_t *from[RATE_UNITS], *to[RATE_UNITS];
 
 	if (b->row->name[0] == 'x') {
 		xor_raw(b, data, parity, false);
@@ -132,34 +115,34 @@ static void raw_encode(struct bench *b, uint8_t *data, uint8_t *parity)
 	}
 	split(b, data, b->row->k, from);
 	split(b, parity, b->row->m, to);
-	ec_encode_data((int)b->unit, (int)b->row->k, (int)b->row->m, b->encode_tables, from, to);
+	ec_encode_data((int)b->o.unit, (int)b->row->k, (int)b->row->m, b->encode_tables, from, to);
 }
 
 static void raw_decode(struct bench *b, uint8_t *data, uint8_t *parity)
 {
 	const uint32_t k = b->row->k, m = b->row->m;
-	uint8_t *from[UNITS], *to[UNITS];
+	uint8_t *from[RATE_UNITS], *to[RATE_UNITS];
 
 	if (b->row->name[0] == 'x') {
 		xor_raw(b, data, parity, true);
 		return;
 	}
-	split(b, data + m * b->unit, k - m, from);
+	split(b, data + m * b->o.unit, k - m, from);
 	split(b, parity, m, from + k - m);
 	split(b, b->made, m, to);
-	ec_encode_data((int)b->unit, (int)k, (int)m, b->decode_tables, from, to);
+	ec_encode_data((int)b->o.unit, (int)k, (int)m, b->decode_tables, from, to);
 }
 
 static void raw_prepare(struct bench *b)
 {
 	const uint32_t k = b->row->k, m = b->row->m;
-	static uint8_t left[UNITS * UNITS];
+	static uint8_t left[RATE_UNITS * RATE_UNITS];
 
 	gf_gen_cauchy1_matrix(b->matrix, (int)(k + m), (int)k);
 	ec_init_tables((int)k, (int)m, b->matrix + k * k, b->encode_tables);
 	memcpy(left, b->matrix + m * k, k * k);
 	if (gf_invert_matrix(left, b->inverse, (int)k))
-		die("the matrix has no inverse");
+		rate_die("the matrix has no inverse");
 	ec_init_tables((int)k, (int)m, b->inverse, b->decode_tables);
 }
 
@@ -170,8 +153,8 @@ static void prepare(struct bench *b)
 	struct code_set lost = {0};
 
 	if (code_create(&sdr_alloc_system, r->name, &params, &b->code))
-		die("no memory for a code");
-	b->block = (struct code_block){r->k, (uint32_t)b->unit, (uint32_t)b->unit};
+		rate_die("no memory for a code");
+	b->block = (struct code_block){r->k, (uint32_t)b->o.unit, (uint32_t)b->o.unit};
 	for (uint32_t i = 0; i < r->m; i++)
 		code_set_add(&lost, i);
 	b->have = code_set_missing(&lost, r->k);
@@ -181,28 +164,28 @@ static void prepare(struct bench *b)
 /* Ours and ISA-L's parity are the same, and each brings back what was lost. */
 static void check(struct bench *b)
 {
-	const size_t bytes = b->row->m * b->unit;
+	const size_t bytes = b->row->m * b->o.unit;
 	uint8_t *again = b->parity + bytes;
 
 	our_encode(b, b->data, b->parity);
 	raw_encode(b, b->data, again);
 	if (memcmp(b->parity, again, bytes) != 0)
-		die("parity is not ISA-L's");
+		rate_die("parity is not ISA-L's");
 	memset(b->made, 0, bytes);
 	our_decode(b, b->data, b->parity);
 	if (memcmp(b->made, b->data, bytes) != 0)
-		die("what was lost came back wrong");
+		rate_die("what was lost came back wrong");
 	memset(b->made, 0, bytes);
 	raw_decode(b, b->data, b->parity);
 	if (memcmp(b->made, b->data, bytes) != 0)
-		die("what was lost came back wrong from ISA-L alone");
+		rate_die("what was lost came back wrong from ISA-L alone");
 }
 
 /* GB/s of data; `blocks` of them take turns. */
 static double rate(struct bench *b, work *what, size_t blocks)
 {
-	const size_t block = b->row->k * b->unit, parity = b->row->m * b->unit;
-	double begin = cpu_s(), took;
+	const size_t block = b->row->k * b->o.unit, parity = b->row->m * b->o.unit;
+	double begin = rate_cpu_s(), took;
 	size_t at = 0, done = 0;
 
 	do {
@@ -210,8 +193,8 @@ static double rate(struct bench *b, work *what, size_t blocks)
 			what(b, b->data + at * block, b->parity + at * parity);
 			at = at + 1 < blocks ? at + 1 : 0;
 		}
-		took = cpu_s() - begin;
-	} while (took < b->seconds);
+		took = rate_cpu_s() - begin;
+	} while (took < b->o.seconds);
 	return (double)done * (double)block / took * 1e-9;
 }
 
@@ -219,7 +202,7 @@ static void pair(struct bench *b, work *ours, work *raw, size_t blocks)
 {
 	double best[2] = {0};
 
-	for (uint32_t round = 0; round <= b->rounds; round++) {
+	for (uint32_t round = 0; round <= b->o.rounds; round++) {
 		double a = rate(b, ours, blocks), c = rate(b, raw, blocks);
 
 		if (round == 0)
@@ -239,7 +222,7 @@ static double tables_us(struct bench *b)
 	double best = INFINITY;
 
 	b->block.len = b->block.last_len = 64;
-	for (uint32_t round = 0; round < b->rounds * 20; round++) {
+	for (uint32_t round = 0; round < b->o.rounds * 20; round++) {
 		uint64_t misses = code_stats(b->code).misses;
 		struct code_set lost = {0};
 		double begin;
@@ -247,10 +230,10 @@ static double tables_us(struct bench *b)
 		for (uint32_t i = 0; i < b->row->m; i++)
 			code_set_add(&lost, (i * 5 + round) % b->row->k);
 		b->have = code_set_missing(&lost, b->row->k);
-		begin = cpu_s();
+		begin = rate_cpu_s();
 		our_decode(b, b->data, b->parity);
 		if (code_stats(b->code).misses > misses)
-			best = fmin(best, cpu_s() - begin);
+			best = fmin(best, rate_cpu_s() - begin);
 	}
 	b->block = whole;
 	b->have = have;
@@ -259,7 +242,7 @@ static double tables_us(struct bench *b)
 
 static void measure(struct bench *b, const struct row *r)
 {
-	size_t blocks = b->memory / (r->k * b->unit);
+	size_t blocks = b->o.memory / (r->k * b->o.unit);
 	char name[32];
 
 	b->row = r;
@@ -279,61 +262,28 @@ static void measure(struct bench *b, const struct row *r)
 	code_destroy(b->code);
 }
 
-static double number(const char *flag, const char *text, double min, double max)
-{
-	char *end, say[128];
-	double v = text ? strtod(text, &end) : NAN;
-
-	if (!text || end == text || *end != '\0' || !(v >= min && v <= max)) {
-		snprintf(say, sizeof say, "%s %s: choose a number from %g to %g", flag,
-			 text ? text : "(nothing)", min, max);
-		die(say);
-	}
-	return v;
-}
-
-static void options(struct bench *b, int argc, char **argv)
-{
-	for (int i = 1; i < argc; i += 2) {
-		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-
-		if (strcmp(argv[i], "--seconds") == 0)
-			b->seconds = number(argv[i], value, 1e-4, 60);
-		else if (strcmp(argv[i], "--unit") == 0)
-			b->unit = (size_t)number(argv[i], value, 64, 1 << 20) & ~(size_t)63;
-		else if (strcmp(argv[i], "--memory") == 0)
-			b->memory = (size_t)number(argv[i], value, 1, 4096) << 20;
-		else if (strcmp(argv[i], "--rounds") == 0)
-			b->rounds = (uint32_t)number(argv[i], value, 1, 1000);
-		else
-			die("usage: code_bench [--seconds S] [--unit BYTES] [--memory MIB] "
-			    "[--rounds N]");
-	}
-}
-
 int main(int argc, char **argv)
 {
 	static struct bench b = {
-		.seconds = 0.05, .unit = 4096, .memory = (size_t)256 << 20, .rounds = 7};
+		.o = {.seconds = 0.05, .unit = 4096, .memory = (size_t)256 << 20, .rounds = 7}};
 	struct rng rng;
 
-	options(&b, argc, argv);
-	if (b.memory < UNITS * b.unit) /* at least a block of the longest code */
-		b.memory = UNITS * b.unit;
-	b.data = aligned_alloc(64, b.memory);
-	b.parity = aligned_alloc(64, b.memory);
-	b.made = aligned_alloc(64, UNITS * b.unit);
+	rate_options(&b.o, argc, argv);
+	b.data = aligned_alloc(64, b.o.memory);
+	b.parity = aligned_alloc(64, b.o.memory);
+	b.made = aligned_alloc(64, RATE_UNITS * b.o.unit);
 	if (!b.data || !b.parity || !b.made)
-		die("out of memory: --memory sets how much, in MiB, and as much again for parity");
+		rate_die("out of memory: --memory sets how much, in MiB, and as much again for "
+			 "parity");
 	rng_init(&rng, 1);
-	for (size_t at = 0; at + 8 <= b.memory; at += 8) {
+	for (size_t at = 0; at + 8 <= b.o.memory; at += 8) {
 		uint64_t word = rng_next(&rng);
 
 		memcpy(b.data + at, &word, 8);
 	}
-	memset(b.parity, 0, b.memory);
+	memset(b.parity, 0, b.o.memory);
 	printf("units of %zu bytes, cold through %zu MiB; GB/s of data a core, and of ISA-L's\n",
-	       b.unit, b.memory >> 20);
+	       b.o.unit, b.o.memory >> 20);
 	printf("%-11s %16s %16s %16s %16s %10s\n", "", "encode warm", "encode cold", "decode warm",
 	       "decode cold", "tables");
 	printf("%-11s %9s %6s %9s %6s %9s %6s %9s %6s %10s\n", "code", "GB/s", "of it", "GB/s",

@@ -27,9 +27,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define UNITS_MAX 256
+#include "rate_util.h"
+
 #define ROUNDS 5
 
 struct code {
@@ -44,25 +44,10 @@ static const struct code codes[] = {
 };
 
 struct bench {
-	double seconds;
-	size_t unit, memory;
+	struct rate_options o;
 	uint8_t *data, *parity; /* `memory` bytes, and as many as its parity needs at most */
-	uint8_t matrix[UNITS_MAX * UNITS_MAX], tables[UNITS_MAX * UNITS_MAX * 32];
+	uint8_t matrix[RATE_UNITS * RATE_UNITS], tables[RATE_UNITS * RATE_UNITS * 32];
 };
-
-static double cpu_s(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-static void die(const char *text)
-{
-	fprintf(stderr, "code_rate: %s\n", text);
-	exit(2);
-}
 
 static void fill(uint8_t *to, size_t count)
 {
@@ -78,26 +63,26 @@ static void fill(uint8_t *to, size_t count)
 
 static void encode_mds(struct bench *b, const struct code *c, uint8_t *data, uint8_t *parity)
 {
-	uint8_t *from[UNITS_MAX], *to[UNITS_MAX];
+	uint8_t *from[RATE_UNITS], *to[RATE_UNITS];
 
 	for (int i = 0; i < c->k; i++)
-		from[i] = data + (size_t)i * b->unit;
+		from[i] = data + (size_t)i * b->o.unit;
 	for (int j = 0; j < c->m; j++)
-		to[j] = parity + (size_t)j * b->unit;
-	ec_encode_data((int)b->unit, c->k, c->m, b->tables, from, to);
+		to[j] = parity + (size_t)j * b->o.unit;
+	ec_encode_data((int)b->o.unit, c->k, c->m, b->tables, from, to);
 }
 
 static void encode_xor(struct bench *b, const struct code *c, uint8_t *data, uint8_t *parity)
 {
 	for (int j = 0; j < c->m; j++) {
-		void *vectors[UNITS_MAX];
+		void *vectors[RATE_UNITS];
 		int n = 0;
 
 		for (int i = j; i < c->k; i += c->m)
-			vectors[n++] = data + (size_t)i * b->unit;
-		vectors[n++] = parity + (size_t)j * b->unit;
-		if (xor_gen(n, (int)b->unit, vectors) != 0)
-			die("xor_gen() refuses this unit: choose a multiple of 32");
+			vectors[n++] = data + (size_t)i * b->o.unit;
+		vectors[n++] = parity + (size_t)j * b->o.unit;
+		if (xor_gen(n, (int)b->o.unit, vectors) != 0)
+			rate_die("xor_gen() refuses this unit: choose a multiple of 32");
 	}
 }
 
@@ -118,7 +103,7 @@ static void prepare(struct bench *b, const struct code *c)
 /* The rows of what is left when the first m units are lost, inverted. */
 static bool invert(const struct bench *b, const struct code *c, uint8_t *inverse)
 {
-	static uint8_t left[UNITS_MAX * UNITS_MAX];
+	static uint8_t left[RATE_UNITS * RATE_UNITS];
 
 	memcpy(left, b->matrix + c->m * c->k, (size_t)(c->k * c->k));
 	return gf_invert_matrix(left, inverse, c->k) == 0;
@@ -127,20 +112,20 @@ static bool invert(const struct bench *b, const struct code *c, uint8_t *inverse
 /* Loses the first m units of a block and makes them from the others and the parity. */
 static bool repairs(struct bench *b, const struct code *c)
 {
-	static uint8_t inverse[UNITS_MAX * UNITS_MAX], tables[UNITS_MAX * UNITS_MAX * 32];
-	uint8_t *from[UNITS_MAX], *to[UNITS_MAX], *made = malloc((size_t)c->m * b->unit);
+	static uint8_t inverse[RATE_UNITS * RATE_UNITS], tables[RATE_UNITS * RATE_UNITS * 32];
+	uint8_t *from[RATE_UNITS], *to[RATE_UNITS], *made = malloc((size_t)c->m * b->o.unit);
 	bool same;
 
 	if (!made || !invert(b, c, inverse))
-		die("a code cannot be inverted, or no memory");
+		rate_die("a code cannot be inverted, or no memory");
 	for (int i = 0; i < c->k; i++)
-		from[i] = i < c->k - c->m ? b->data + (size_t)(i + c->m) * b->unit
-					  : b->parity + (size_t)(i - c->k + c->m) * b->unit;
+		from[i] = i < c->k - c->m ? b->data + (size_t)(i + c->m) * b->o.unit
+					  : b->parity + (size_t)(i - c->k + c->m) * b->o.unit;
 	for (int j = 0; j < c->m; j++)
-		to[j] = made + (size_t)j * b->unit;
+		to[j] = made + (size_t)j * b->o.unit;
 	ec_init_tables(c->k, c->m, inverse, tables);
-	ec_encode_data((int)b->unit, c->k, c->m, tables, from, to);
-	same = memcmp(made, b->data, (size_t)c->m * b->unit) == 0;
+	ec_encode_data((int)b->o.unit, c->k, c->m, tables, from, to);
+	same = memcmp(made, b->data, (size_t)c->m * b->o.unit) == 0;
 	free(made);
 	return same;
 }
@@ -148,12 +133,12 @@ static bool repairs(struct bench *b, const struct code *c)
 /* Parity and its units sum to nothing. */
 static bool sums(struct bench *b, const struct code *c)
 {
-	for (size_t at = 0; at < b->unit * (size_t)c->m; at++) {
-		size_t group = at / b->unit, byte = at % b->unit;
+	for (size_t at = 0; at < b->o.unit * (size_t)c->m; at++) {
+		size_t group = at / b->o.unit, byte = at % b->o.unit;
 		uint8_t sum = b->parity[at];
 
 		for (size_t i = group; i < (size_t)c->k; i += (size_t)c->m)
-			sum ^= b->data[i * b->unit + byte];
+			sum ^= b->data[i * b->o.unit + byte];
 		if (sum != 0)
 			return false;
 	}
@@ -164,18 +149,18 @@ static void check(struct bench *b, const struct code *c)
 {
 	encode(b, c, b->data, b->parity);
 	if (!(c->xor_groups ? sums(b, c) : repairs(b, c)))
-		die("a code does not repair what it should");
+		rate_die("a code does not repair what it should");
 }
 
 /* Bytes of data a second that get their parity; `blocks` of them take turns. */
 static double rate(struct bench *b, const struct code *c, size_t blocks)
 {
-	size_t block = (size_t)c->k * b->unit, parity = (size_t)c->m * b->unit, at = 0;
+	size_t block = (size_t)c->k * b->o.unit, parity = (size_t)c->m * b->o.unit, at = 0;
 	double best = 0;
 
 	encode(b, c, b->data, b->parity);
 	for (int round = 0; round < ROUNDS; round++) {
-		double begin = cpu_s(), took;
+		double begin = rate_cpu_s(), took;
 		size_t done = 0;
 
 		do {
@@ -183,8 +168,8 @@ static double rate(struct bench *b, const struct code *c, size_t blocks)
 				encode(b, c, b->data + at * block, b->parity + at * parity);
 				at = at + 1 < blocks ? at + 1 : 0;
 			}
-			took = cpu_s() - begin;
-		} while (took < b->seconds);
+			took = rate_cpu_s() - begin;
+		} while (took < b->o.seconds);
 		best = fmax(best, (double)done * (double)block / took);
 	}
 	return best;
@@ -192,22 +177,22 @@ static double rate(struct bench *b, const struct code *c, size_t blocks)
 
 static double invert_us(struct bench *b, const struct code *c)
 {
-	static uint8_t inverse[UNITS_MAX * UNITS_MAX];
+	static uint8_t inverse[RATE_UNITS * RATE_UNITS];
 	double best = INFINITY;
 
 	for (int round = 0; round < ROUNDS; round++) {
-		double begin = cpu_s();
+		double begin = rate_cpu_s();
 
 		if (!invert(b, c, inverse))
-			die("a code cannot be inverted");
-		best = fmin(best, cpu_s() - begin);
+			rate_die("a code cannot be inverted");
+		best = fmin(best, rate_cpu_s() - begin);
 	}
 	return best * 1e6;
 }
 
 static void row(struct bench *b, const struct code *c)
 {
-	size_t blocks = b->memory / ((size_t)c->k * b->unit);
+	size_t blocks = b->o.memory / ((size_t)c->k * b->o.unit);
 	double warm, cold, times = c->xor_groups ? 1 : c->m;
 	char name[32];
 
@@ -223,52 +208,20 @@ static void row(struct bench *b, const struct code *c)
 	fflush(stdout);
 }
 
-static double number(const char *flag, const char *text, double min, double max)
-{
-	char *end, say[128];
-	double v = text ? strtod(text, &end) : NAN;
-
-	if (!text || end == text || *end != '\0' || !(v >= min && v <= max)) {
-		snprintf(say, sizeof say, "%s %s: choose a number from %g to %g", flag,
-			 text ? text : "(nothing)", min, max);
-		die(say);
-	}
-	return v;
-}
-
-static void options(struct bench *b, int argc, char **argv)
-{
-	for (int i = 1; i < argc; i += 2) {
-		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-
-		if (strcmp(argv[i], "--seconds") == 0)
-			b->seconds = number(argv[i], value, 1e-4, 60);
-		else if (strcmp(argv[i], "--unit") == 0)
-			b->unit = (size_t)number(argv[i], value, 64, 1 << 20) & ~(size_t)63;
-		else if (strcmp(argv[i], "--memory") == 0)
-			b->memory = (size_t)number(argv[i], value, 1, 4096) << 20;
-		else
-			die("usage: code_rate [--seconds S] [--unit BYTES] [--memory MIB]");
-	}
-}
-
 int main(int argc, char **argv)
 {
-	static struct bench b = {.seconds = 0.1, .unit = 4096, .memory = (size_t)512 << 20};
-	size_t least;
+	static struct bench b = {.o = {.seconds = 0.1, .unit = 4096, .memory = (size_t)512 << 20}};
 
-	options(&b, argc, argv);
-	/* At least a block of the longest code. */
-	least = UNITS_MAX * b.unit;
-	b.memory = b.memory < least ? least : b.memory;
-	b.data = aligned_alloc(64, b.memory);
-	b.parity = aligned_alloc(64, b.memory);
+	rate_options(&b.o, argc, argv);
+	b.data = aligned_alloc(64, b.o.memory);
+	b.parity = aligned_alloc(64, b.o.memory);
 	if (!b.data || !b.parity)
-		die("out of memory: --memory sets how much, in MiB, and as much again for parity");
-	fill(b.data, b.memory);
-	memset(b.parity, 0, b.memory);
-	printf("units of %zu bytes, cold through %zu MiB; GB/s of data a core\n", b.unit,
-	       b.memory >> 20);
+		rate_die("out of memory: --memory sets how much, in MiB, and as much again for "
+			 "parity");
+	fill(b.data, b.o.memory);
+	memset(b.parity, 0, b.o.memory);
+	printf("units of %zu bytes, cold through %zu MiB; GB/s of data a core\n", b.o.unit,
+	       b.o.memory >> 20);
 	printf("%-12s %10s %10s %12s %12s %12s\n", "code", "warm", "cold", "warm x m", "cold x m",
 	       "invert us");
 	for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
