@@ -70,6 +70,25 @@ says() {
 	done
 }
 
+# holds EXPRESSION...: each is true in Python of the last run's stdout, JSON, as `p`.
+holds() {
+	local text
+	for text in "$@"; do
+		check "$text" python3 -c "import json, sys
+p = json.load(open('out'))
+sys.exit(not ($text))"
+	done
+}
+# refuses ARGS...: sdr ARGS and a line's words of stdin, `WORDS|TEXT`: a mistake that says TEXT.
+refuses() {
+	local args text
+	while IFS='|' read -r args text; do
+		# shellcheck disable=SC2086  # words
+		run 2 "$@" $args
+		says "$text"
+	done
+}
+
 free_port() {
 	python3 - <<'END'
 import random

@@ -5,11 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # arguments | what the message has to say
-while IFS='|' read -r args text; do
-	# shellcheck disable=SC2086  # words
-	run 2 $args
-	says "$text"
-done <<'END'
+refuses <<'END'
 frobnicate|unknown command 'frobnicate'
 send|needs at least one PATH and a HOST
 send file|needs at least one PATH and a HOST
