@@ -313,6 +313,38 @@ static void cancelled_twice(void **state)
 	log_close(&l);
 }
 
+/* The SDK has freed a write's number, and nobody has looked yet: its place is not given away. */
+static void posted_before_anybody_looked(void **state)
+{
+	const struct sdr_conn_attr attr = {.size = sizeof(attr), .messages = 2};
+	struct sdr_op_wr wr = {.size = sizeof(wr), .length = 100};
+	struct sdr_op *held;
+	struct log l;
+	int err;
+
+	(void)state;
+	log_open(&l, &attr);
+	wr.addr = l.tx;
+	post(&l, 1, true, 100, 0, 0);
+	pair_run(&l.p, pair_now(&l.p) + 50 * MS);
+	post(&l, 0, false, 100, 0, 0);
+	held = post(&l, 0, false, 100, 0, 0);
+	assert_int_equal(sdr_op_cancel(held), 0);
+	assert_true(until(&l, &l.done[1][1], 1, SEC));
+	assert_int_equal(l.done[0][0], 1); /* the cancelled one */
+	for (int i = 0; i < 50; i++) {
+		assert_true(sdr_net_progress(l.p.net[1]) >= 0);
+		assert_true(sdr_progress(l.p.ctx[0]) >= 0);
+		(void)sdr_sim_step(l.p.sim, pair_now(&l.p) + MS);
+	}
+	err = sdr_write_post(l.p.conn[0], &wr, NULL);
+	assert_int_equal(err, -EAGAIN);
+	assert_true(until(&l, &l.done[0][0], 2, SEC));
+	assert_int_equal(l.last[0][0].status, 0);
+	assert_int_equal(sdr_write_post(l.p.conn[0], &wr, NULL), 0);
+	log_close(&l);
+}
+
 /* All of it lies in the device, nobody has looked, and the receive is cancelled. */
 static void cancelled_as_it_arrives(void **state)
 {
@@ -562,6 +594,7 @@ int main(void)
 		cmocka_unit_test(never_connected),
 		cmocka_unit_test(finished_before_the_reset),
 		cmocka_unit_test(cancelled_twice),
+		cmocka_unit_test(posted_before_anybody_looked),
 		cmocka_unit_test(cancelled_as_it_arrives),
 		cmocka_unit_test(cancelled_as_it_is_announced),
 	};
