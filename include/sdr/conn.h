@@ -18,7 +18,10 @@
  * connection dies, closes, or their deadline passes. They end in no particular order:
  * tell them apart by cookie.
  *
- * Scheme names: "gbn", "sr", "sr-nack" (one engine, one parameter set).
+ * Schemes. One engine with one set of parameters, struct sdr_scheme; as text "gbn", "sr",
+ * "sr-nack", "ec-xor:32,8", "ec:32,8", "hybrid:k=128,m=10", "auto" and more, see
+ * sdr_scheme_parse(). Each end chooses for what it sends, and may change its mind from write to
+ * write; the other end follows by what it is told with each write.
  */
 #ifndef SDR_CONN_H
 #define SDR_CONN_H
@@ -73,7 +76,9 @@ SDR_API int sdr_net_fd(struct sdr_net *net);
 
 struct sdr_conn_attr {
 	size_t size;
-	const char *scheme;	     /* of what this end sends; default "sr-nack" */
+	const char *scheme;	     /* of what this end sends; default "sr-nack". One with a code
+				      * needs a peer that can decode; else sr-nack it is, and
+				      * sdr_conn_info says so */
 	uint32_t channels;	     /* default 1 (client decides) */
 	uint32_t chunk_pkts;	     /* default 4 */
 	uint32_t messages;	     /* in flight; default 512 */
@@ -83,6 +88,21 @@ struct sdr_conn_attr {
 	uint64_t connect_timeout_ns; /* default 10 s */
 	uint64_t dead_after_ns;	     /* of unanswered PINGs; default 30 s */
 	void *cookie;
+	/*
+	 * Erasure codes. A write with a code takes two messages of the QP, so which connections
+	 * pair them is settled with the handshake: where the scheme is a code or auto, or here is
+	 * a 1 (to change to such a scheme later). Half as many writes are in flight then, where
+	 * `messages` is above 512.
+	 */
+	uint8_t pair;
+	uint8_t no_decode;     /* 1: take no writes with a code */
+	uint64_t parity_bytes; /* address space for parity, each direction: what arrives or leaves
+				* takes memory; default 256 MiB, at least 1 MiB. Writes that find
+				* no room go without parity */
+	/* What is known of the path from elsewhere, for auto; it learns from then on. 0: nothing
+	 * is. A path known to lose nothing: a ratio below 1e-9. */
+	double path_loss;	/* of packets, 0 .. 1 */
+	double path_burst_pkts; /* mean length of a run of lost packets, from 1 on */
 };
 
 /*
@@ -205,7 +225,7 @@ SDR_API int sdr_net_event(struct sdr_net *net, struct sdr_event *out);
 
 struct sdr_conn_info {
 	size_t size;
-	char scheme[32];
+	char scheme[112]; /* canonical, see sdr_scheme_name() */
 	char peer[64];
 	int state; /* enum sdr_qp_state of its QP; closing and dead count as SDR_QP_ERROR */
 	int error;
@@ -223,6 +243,21 @@ struct sdr_conn_info {
 	uint64_t acks_sent, acks_received;
 	uint64_t writes_done, recvs_done;
 	uint64_t heard_age_ns;
+	uint8_t paired;	      /* what this end sends can have a code */
+	uint8_t recvs_paired; /* what the peer sends can */
+	uint64_t tx_parity_pkts, tx_repair_pkts, tx_copy_pkts;
+	uint64_t tx_covered_pkts, tx_recovered_pkts, tx_uncovered_pkts;
+	uint64_t tx_failed_blocks;
+	uint64_t writes_coded;	  /* begun with a code */
+	uint64_t writes_no_room;  /* without one, for want of parity memory at either end */
+	uint64_t rx_decoded_pkts; /* packets that were made good here */
+	uint64_t rx_decoded_blocks;
+	uint64_t parity_bytes;		   /* in use now, sending and receiving */
+	double path_loss, path_burst_pkts; /* as estimated from what was sent */
+	/* The last write's: the scheme that it got, and in a sentence why (auto). */
+	char write_scheme[112];
+	char why[160];
+	uint64_t decisions; /* times that auto chose anew what a write of some size gets */
 };
 /* Fills in what a connection knows of itself and its path; counts only rise. Always 0. */
 SDR_API int sdr_conn_query(const struct sdr_conn *conn, struct sdr_conn_info *info);
@@ -233,7 +268,48 @@ SDR_API int sdr_conn_rate_set(struct sdr_conn *conn, uint64_t rate_bps);
  * it are not serialised with a net's thread: ask sdr_conn_query() there.
  */
 SDR_API struct sdr_qp *sdr_conn_qp(struct sdr_conn *conn);
-/* The scheme names that this build knows, NULL-terminated; static. */
+
+/* ---- schemes ---------------------------------------------------------------- */
+
+enum sdr_scheme_code { SDR_CODE_NONE, SDR_CODE_XOR, SDR_CODE_RS };
+enum sdr_scheme_policy {
+	SDR_POLICY_NONE,  /* the scheme is what it says */
+	SDR_POLICY_MODEL, /* auto: by the completion-time model */
+	SDR_POLICY_TABLE, /* auto: by rules of thumb */
+};
+#define SDR_SPAN_ALL 0u
+#define SDR_SPAN_RTT UINT32_MAX
+
+/* A point in the engine's parameters. Zeros: selective repeat by timer. */
+struct sdr_scheme {
+	size_t size;
+	uint8_t nack;	     /* holes in ACKs prove loss, the timer only backs that up */
+	uint8_t go_back_n;   /* a loss sends all after it again; without a code */
+	uint8_t fresh;	     /* failed blocks get fresh parity, else the packets that they lack */
+	uint8_t hybrid;	     /* called so */
+	double rto_multiple; /* the timer in round trips, 1 .. 100; 0: by variance and queue */
+	enum sdr_scheme_code code;
+	uint32_t k, m;	 /* data and parity packets of a block, k + m <= 255 */
+	uint32_t depth;	 /* blocks that take turns, 1 .. 65536; 0: 1 */
+	uint32_t span;	 /* coded packets at a write's end; SDR_SPAN_ALL, SDR_SPAN_RTT */
+	uint32_t copies; /* of late resends, 1 .. 16; 0: 1 */
+	enum sdr_scheme_policy policy;
+};
+
+/*
+ * From text, as the manual page sdr(1) has it. 0; -EINVAL, and why (if not NULL) gets a sentence
+ * that names what is wrong and what is allowed. out->size is the caller's.
+ */
+SDR_API int sdr_scheme_parse(const char *text, struct sdr_scheme *out, char *why, size_t len);
+/* To text that parses to the same, into buf (112 bytes suffice); -EINVAL: out of range, -ENOSPC. */
+SDR_API int sdr_scheme_name(const struct sdr_scheme *scheme, char *buf, size_t len);
+/*
+ * Of the writes that are granted from now on; those under way go on as they began. -EINVAL: out of
+ * range; -ENOTSUP: a code, and the connection does not pair messages (sdr_conn_attr.pair, or a
+ * peer that takes none).
+ */
+SDR_API int sdr_conn_scheme_set(struct sdr_conn *conn, const struct sdr_scheme *scheme);
+/* The schemes that this build knows by their first words, NULL-terminated; static. */
 SDR_API const char *const *sdr_scheme_names(void);
 
 #ifdef __cplusplus

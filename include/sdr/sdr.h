@@ -79,6 +79,7 @@ enum sdr_cap {
 	SDR_CAP_ROCEV2 = 1u << 4, /* speaks RoCEv2 to the letter: its peers are RDMA devices, or
 				   * others that do. Limits follow: see struct sdr_qp_info */
 	SDR_CAP_SILENT_LATE = 1u << 5, /* packets of finished messages are dropped uncounted */
+	SDR_CAP_NO_PAYLOAD = 1u << 6,  /* simulated without bytes: buffers are never touched */
 };
 
 struct sdr_device_info {
@@ -233,6 +234,8 @@ struct sdr_qp_attr {
 	void *cookie;		    /* the caller's */
 	uint8_t tell_active;	    /* 1: sdr_next_active() names it; not for QPs of a context
 				     * that a net uses, which asks for its own */
+	uint16_t user_offers; /* bits of the application's own, which the peer sees as peer_offers
+			       * of sdr_qp_query(); they mean nothing here */
 };
 
 enum sdr_qp_state {
@@ -323,6 +326,7 @@ struct sdr_qp_info {
 				  * 16 on RDMA devices. A shorter message has it in part only (a
 				  * one-shot adds empty packets) */
 	uint64_t path_changes;	 /* times that a channel went on at another address of the peer */
+	uint16_t peer_offers; /* user_offers of the other end's attributes; 0 before connecting */
 };
 /* What a QP knows now. Always 0. */
 SDR_API int sdr_qp_query(const struct sdr_qp *qp, struct sdr_qp_info *info);
@@ -356,6 +360,11 @@ struct sdr_send_wr {
 	struct sdr_mr *mr;
 	uint64_t remote_offset; /* must be 0: reserved for one-sided writes */
 	void *cookie;
+	/* Streaming sends, 1: a message without an end, of which any packets are sent or none.
+	 * `length` is the most that will be sent, and is cut to whole packets of the matching
+	 * receive once granted (sdr_send_info.pkts; 0 where not one fits). It ends when its
+	 * receiver finishes it. */
+	uint8_t sparse;
 };
 
 /*
@@ -500,6 +509,12 @@ SDR_API int sdr_recv_query(const struct sdr_recv *recv, struct sdr_recv_info *in
  */
 SDR_API int sdr_recv_fill_begin(struct sdr_recv *recv, uint32_t first, uint32_t n, uint64_t *mask);
 SDR_API int sdr_recv_fill_end(struct sdr_recv *recv, uint32_t first, uint64_t mask);
+/*
+ * The message's length is known from elsewhere (its packets need not have told it): what
+ * sdr_recv_query() says from now on. An end packet counts as arrived. 0; -EINVAL: longer than the
+ * receive, or packets that arrived say otherwise.
+ */
+SDR_API int sdr_recv_length_set(struct sdr_recv *recv, uint64_t length);
 /*
  * Finishes the receive, early or not, and tells the sender. When it returns no byte of
  * the buffer will be written any more; the handle is gone. Returns 1 if all packets had

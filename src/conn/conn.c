@@ -68,7 +68,7 @@ int conn_attr_fill(const struct sdr_conn_attr *in, struct sdr_conn_attr *out, ch
 	if (in)
 		memcpy(out, in, u64_min(in->size, sizeof(*out)));
 	out->size = sizeof(*out);
-	if (rel_scheme_parse(out->scheme ? out->scheme : REL_SCHEME_DEFAULT, params))
+	if (rel_scheme_parse(out->scheme ? out->scheme : REL_SCHEME_DEFAULT, params, NULL, 0))
 		return -EINVAL;
 	out->scheme = rel_scheme_name(params, scheme, REL_SCHEME_NAME);
 	if (!out->messages)

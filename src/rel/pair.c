@@ -408,7 +408,7 @@ static void pair_init(struct pair *p)
 	const struct pair_config *c = p->c;
 	struct rel_tx_params params = {.channels = c->channels};
 	struct rel_rx_params rx_params = {0};
-	assert_int_equal(rel_scheme_parse(c->scheme, &params.scheme), 0);
+	assert_int_equal(rel_scheme_parse(c->scheme, &params.scheme, NULL, 0), 0);
 	p->gbn = params.scheme.repair == REL_REPAIR_GBN;
 	rng_init(&p->rng, c->seed);
 	heap_init(&p->heap, &sdr_alloc_system);

@@ -17,6 +17,15 @@
  *		rel_rx_feed(rx, want.message, want.first_word, words, want.nwords)
  *	len = rel_rx_ack_end(rx)
  *
+ * A coded message (its WRITE came):
+ *	rel_rx_code(), then the words of its parity message as they come, by rel_rx_feed_parity()
+ *	while (rel_rx_next_block(rx, &message, &block))
+ *		decode it, set the bits of what was made good, feed them; rel_rx_block_done()
+ * An ACK names the blocks that lack symbols though all of their first parity should be here:
+ * something sent later was seen (a later group, or the last row of parity), or nothing came for
+ * REL_ACKS_PER_RTT'th of a round trip. They make an ACK due at once, and are named in each ACK that
+ * has room, in turn.
+ *
  * What the scan asks for:
  *	look    what lies beyond the highest packet of dirty messages, and a slice that rotates
  *	        over everything with holes within RTT / 64: compared with what was known, so
@@ -40,6 +49,7 @@
 #define SDR_REL_RX_H
 
 #include "base/alloc.h"
+#include "code/set.h"
 #include "rel/tx.h"
 #include "wire/ack.h"
 #include <stdbool.h>
@@ -207,6 +217,37 @@ bool rel_rx_feed(struct rel_rx *rx, uint32_t message, uint32_t first_word, const
 		 uint32_t nwords);
 /* The words from rel_rx_cum() on; false: unknown, complete, or all below capacity is in. */
 bool rel_rx_want_cum(const struct rel_rx *rx, uint32_t message, struct rel_rx_want *want);
+
+/*
+ * The message has a code; only code, k, m, depth, span_start and parity_room of it matter. Packets
+ * that came before are counted then. Once; 0; -EINVAL: unknown message, its end is not known, a
+ * coding out of its ranges, or another one than before; -ENOMEM.
+ */
+int rel_rx_code(struct rel_rx *rx, uint32_t message, const struct rel_coding *coding);
+/* Words of the parity message's bitmap, as rel_rx_feed(); any, at any time after rel_rx_code(). */
+void rel_rx_feed_parity(struct rel_rx *rx, uint32_t message, uint32_t first_word,
+			const uint64_t *words, uint32_t nwords);
+/*
+ * Which words of the parity message may have news that matter: those of blocks that lack
+ * something, up to the newest group seen. Starts anew where *at is 0, else goes on; false: that's
+ * all. want->message is the coded message's number.
+ */
+bool rel_rx_want_parity(struct rel_rx *rx, uint32_t message, uint32_t *at,
+			struct rel_rx_want *want);
+/*
+ * A block of any message that lacks data, and can be decoded by what is known: once each until
+ * rel_rx_block_done() or more of it comes. `have`: its data symbols that are here or zeros,
+ * `parity`: its parity symbols that are here.
+ */
+struct rel_rx_block {
+	uint32_t message, block;
+	struct code_set have, parity;
+};
+bool rel_rx_next_block(struct rel_rx *rx, struct rel_rx_block *out);
+/* It was decoded, or that failed: it comes again when a further symbol of it has come. */
+void rel_rx_block_done(struct rel_rx *rx, uint32_t message, uint32_t block);
+/* Data symbols of coded messages that lack, as told in the last ACK, for counters. */
+uint64_t rel_rx_lacking(const struct rel_rx *rx);
 
 void rel_rx_set_rtt(struct rel_rx *rx, uint64_t rtt_ns);
 /* An ACK is wanted soon whatever arrived (asked for by the peer, message finished ...). */

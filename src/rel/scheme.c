@@ -45,8 +45,10 @@ static int parse_rto(const char *text, double *out)
 	return 0;
 }
 
-int rel_scheme_parse(const char *text, struct rel_params *out)
+int rel_scheme_parse(const char *text, struct rel_params *out, char *why, size_t len_why)
 {
+	if (why && len_why)
+		*why = 0;
 	if (!text)
 		return -EINVAL;
 	size_t len = strcspn(text, ":");

@@ -18,7 +18,7 @@ static void names_go_round(void **state)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct rel_params params;
 		char buf[REL_SCHEME_NAME];
-		assert_int_equal(rel_scheme_parse(names[i], &params), 0);
+		assert_int_equal(rel_scheme_parse(names[i], &params, NULL, 0), 0);
 		assert_string_equal(rel_scheme_name(&params, buf, sizeof(buf)), names[i]);
 	}
 }
@@ -27,11 +27,11 @@ static void fields(void **state)
 {
 	(void)state;
 	struct rel_params p;
-	assert_int_equal(rel_scheme_parse("sr:rto=dyn", &p), 0);
+	assert_int_equal(rel_scheme_parse("sr:rto=dyn", &p, NULL, 0), 0);
 	assert_true(!p.nack && p.rto_multiple == 0 && p.repair == REL_REPAIR_SELECTIVE);
-	assert_int_equal(rel_scheme_parse("sr-nack:rto=3", &p), 0);
+	assert_int_equal(rel_scheme_parse("sr-nack:rto=3", &p, NULL, 0), 0);
 	assert_true(p.nack && p.rto_multiple == 3 && p.repair == REL_REPAIR_SELECTIVE);
-	assert_int_equal(rel_scheme_parse("gbn", &p), 0);
+	assert_int_equal(rel_scheme_parse("gbn", &p, NULL, 0), 0);
 	assert_true(p.nack && p.repair == REL_REPAIR_GBN);
 }
 
@@ -69,10 +69,10 @@ static void rejects(void **state)
 	memset(&p, 0x5a, sizeof(p));
 	untouched = p;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_int_equal(rel_scheme_parse(bad[i], &p), -EINVAL);
+		assert_int_equal(rel_scheme_parse(bad[i], &p, NULL, 0), -EINVAL);
 		assert_memory_equal(&p, &untouched, sizeof(p));
 	}
-	assert_int_equal(rel_scheme_parse(NULL, &p), -EINVAL);
+	assert_int_equal(rel_scheme_parse(NULL, &p, NULL, 0), -EINVAL);
 }
 
 int main(void)

@@ -10,6 +10,22 @@
  *	rel_tx_timer       time passed: may declare losses, may ask for one probe packet
  *	rel_tx_close       a message is done or cancelled: forgets it
  *
+ * Messages may have a code (rel_tx_open_coded). Their packets from the span's start on are dealt
+ * to blocks (code/layout.h), and after each batch of groups the sender offers its parity,
+ * ranges with `parity` set. Which parity arrived, no ACK says: the receiver counts, and an ACK
+ * names blocks that lack symbols (deficits). A deficit is believed once the same ACK, or an earlier
+ * one, proves that all symbols of the block that were sent have arrived or are lost; then its
+ *repair goes out, and the deficits are not looked at again before that has passed too.
+ *
+ * A packet of the span that is declared lost is *covered*: out of flight, told to cc/, but not to
+ *be sent again. What ends that: it is acknowledged (decoded, or late after all: no sign of
+ * reordering); its block failed and there is no further parity (repair by missing packets); or
+ * nothing was heard of the block for an RTO after the last that was sent of it (then all its
+ *covered packets are lost ones: a code that fails altogether is selective repeat).
+ *
+ * Late resends, those of a message of which less than a round trip's packets are unsent, go out
+ * `copies` times, gap_ns apart: a second loss would cost a round trip.
+ *
  * A packet is in one of four states; the edges name what moves it:
  *
  *	unsent -> outstanding   rel_tx_sent
@@ -75,6 +91,24 @@ struct rel_range {
 	uint32_t count; /* 1 .. REL_UNIT, within one unit */
 	bool resend;	/* these packets were offered and sent before */
 	bool probe;	/* goes out whatever the congestion window says; not cut */
+	/* Not the message's packets, but its parity message's: packet j * blocks + b is parity
+	 * symbol j of block b. Sent once each. */
+	bool parity;
+};
+
+#define REL_MARGINS 8u
+/* How a message is coded and repaired. All zero: uncoded, no copies. */
+struct rel_coding {
+	enum rel_code code;
+	uint32_t k, m, depth;
+	/* The coded packets; what is before and behind them is not (an end packet, for one). */
+	uint32_t span_start, span_pkts;
+	uint32_t parity_room; /* packets that its parity message has room for */
+	bool fresh;	      /* repair by fresh parity, where the code and the room have some */
+	uint32_t copies;      /* of late resends; 0 = 1 */
+	uint64_t gap_ns;      /* between copies, and between repair units of a block */
+	/* Units beyond a deficit of 1, 2, 3-4, 5-8, 9-16, 17-32, 33-64, more. */
+	uint8_t margin[REL_MARGINS];
 };
 
 /* What an ACK (or a timer) brought, for one channel. Counts are since the last report. */
@@ -127,7 +161,26 @@ struct rel_tx_stats {
 	uint64_t late_ticks; /* timer restarts after a pause */
 	uint64_t acks;	     /* valid */
 	uint64_t bad_acks;
-	uint64_t lies; /* facts about packets that were never sent: ignored */
+	uint64_t lies;		 /* facts about packets that were never sent: ignored */
+	uint64_t parity_pkts;	 /* of sent_pkts */
+	uint64_t copies_pkts;	 /* of resent_pkts: not the first of their resend */
+	uint64_t covered_pkts;	 /* of lost_pkts: a code's business */
+	uint64_t recovered_pkts; /* of those, acknowledged without a resend */
+	uint64_t failed_blocks;	 /* deficits that were believed */
+	uint64_t repair_pkts;	 /* fresh parity for them, of parity_pkts */
+	uint64_t uncovered_pkts; /* covered ones that had to be sent again after all */
+};
+
+/*
+ * What the path does to packets, all channels, since init; they only rise, but for late
+ * arrivals. Parity and resends count as any packet does.
+ */
+struct rel_tx_loss {
+	uint64_t passed_pkts;  /* sent up to the newest that each channel delivered */
+	uint64_t arrived_pkts; /* of them, by the receiver's counts; may exceed passed_pkts */
+	/* Data packets that were declared lost for the first time, and the runs that they came in
+	 * (neighbours by index): mean burst = run_pkts / runs. */
+	uint64_t run_pkts, runs;
 };
 
 struct rel_msg;
@@ -233,6 +286,12 @@ void rel_tx_close(struct rel_tx *tx, uint32_t message);
 /* Closes all open messages before `message` (cumulative done). */
 void rel_tx_close_below(struct rel_tx *tx, uint32_t message);
 bool rel_tx_is_open(const struct rel_tx *tx, uint32_t message);
+/* The same with a code, copies or both. -EINVAL also: a coding out of its ranges. */
+int rel_tx_open_coded(struct rel_tx *tx, uint32_t message, uint32_t npkts,
+		      const struct rel_coding *coding);
+/* Packets that fit into a round trip, for what is late; 0: not known, all resends are. */
+void rel_tx_set_bdp(struct rel_tx *tx, uint64_t pkts);
+void rel_tx_loss(const struct rel_tx *tx, struct rel_tx_loss *out);
 /* All of the message's packets are acknowledged. */
 bool rel_tx_is_acked(const struct rel_tx *tx, uint32_t message);
 
@@ -269,7 +328,8 @@ bool rel_tx_pending(const struct rel_tx *tx);
 int rel_tx_ack(struct rel_tx *tx, const uint8_t *body, size_t len, uint64_t now_ns,
 	       struct rel_ack_result *out);
 
-/* When rel_tx_timer() should be called next; UINT64_MAX: no need. */
+/* When rel_tx_timer() should be called, or rel_tx_next() has something that waits for its time (a
+ * copy, a repair unit); UINT64_MAX: no need. */
 uint64_t rel_tx_deadline(const struct rel_tx *tx);
 /*
  * Call at the deadline or whenever (after sockets were read dry). *lost, if not NULL, is

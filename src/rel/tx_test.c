@@ -20,7 +20,7 @@
 static void tx_new(struct rel_tx *tx, const char *scheme, uint32_t channels)
 {
 	struct rel_tx_params p = {.channels = channels};
-	assert_int_equal(rel_scheme_parse(scheme, &p.scheme), 0);
+	assert_int_equal(rel_scheme_parse(scheme, &p.scheme, NULL, 0), 0);
 	assert_int_equal(rel_tx_init(tx, &p, &sdr_alloc_system), 0);
 }
 

@@ -3,10 +3,15 @@
  * ACK and NACK.
  *
  *	ACK:  | write_below 4 | nwindows 1 | windows (runs.h) | nchannels 1 | channels |
+ *	      | ndeficits 1 | deficits |
  *	channel: | id 1 | flags 1 | newest_psn 3 | newest_message v | newest_packet v |
  *	         | age_ns 4 | received v | duplicates v | ce v | host_drops v |
  *	         newest_message and newest_packet are there only with WIRE_ACK_PACKET_VALID;
  *	         flags have that, WIRE_ACK_PSN_VALID, or none of the two
+ *
+ *	deficit: | message 4 | nblocks 1 | first block v | deficit v | then for each further
+ *	         block: blocks passed over v | deficit v |
+ *	         message is a coded one's (its data); the blocks rise; a deficit is not 0
  *
  *	NACK, kind 0: | 0 | write 4 | n 2 | n x { block 4, deficit 2 } |
  *	      kind 1: | 1 | window (runs.h) |
@@ -70,6 +75,16 @@ uint32_t wire_ack_window_from_bits(struct wire_ack_enc *enc, uint32_t message, u
 /* After the windows. 0, -EINVAL (both flags) or -ENOSPC; the first nchannels always fit. */
 int wire_ack_channel_put(struct wire_ack_enc *enc, const struct wire_ack_channel *channel);
 
+/*
+ * After the channels: block `block` of a coded message lacks `deficit` symbols. Those of one
+ * message come one after another, their blocks rising. 0; -ENOSPC: the ACK is full; -EINVAL:
+ * deficit 0, above 255, or a block that does not rise. What wire_ack_reserve() set aside is there.
+ */
+int wire_ack_deficit_put(struct wire_ack_enc *enc, uint32_t message, uint32_t block,
+			 uint32_t deficit);
+/* Sets room aside for deficits before the windows fill it; bytes fewer where there are fewer. */
+void wire_ack_reserve(struct wire_ack_enc *enc, size_t bytes);
+
 /* The body's length. */
 int wire_ack_end(struct wire_ack_enc *enc);
 
@@ -91,6 +106,13 @@ int wire_ack_open(const uint8_t *body, size_t len, struct wire_ack *out);
 /* 1 and the next, or 0. Windows and channels may be read in any order of the two. */
 int wire_ack_next_window(struct wire_ack *ack, struct wire_window *win);
 int wire_ack_next_channel(struct wire_ack *ack, struct wire_ack_channel *out);
+
+struct wire_ack_deficit {
+	uint32_t message, block;
+	uint32_t deficit; /* 1 .. 255 */
+};
+/* 1 and the next, or 0. */
+int wire_ack_next_deficit(struct wire_ack *ack, struct wire_ack_deficit *out);
 
 /* The same as wire_window_next_run. */
 static inline int wire_ack_next_run(struct wire_window *win, uint32_t *first, uint32_t *n,

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * auto: which scheme each write gets on a link, by its size. A table of rows, one for each power
+ * of two of packets, made from what is known of the link (hybrid.h's rule, held to a budget of
+ * parity); made in well under a millisecond, so it can be remade whenever the link changes.
+ *
+ * What is fed in should be high rather than low: the owner doubles the loss that it measures and
+ * takes bursts of at least 16 packets, unless it was told what the link does.
+ */
+#ifndef SDR_PLAN_TABLE_H
+#define SDR_PLAN_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plan/plan.h"
+
+#define PLAN_TABLE_ROWS 33u /* of 1, 2, 4 .. 2^32 packets */
+#define PLAN_TABLE_MARGINS 8u
+/* Parity may take so much of a message, but for messages of so few packets. */
+#define PLAN_TABLE_OVERHEAD_MAX 0.30
+#define PLAN_TABLE_FEW_PKTS 16u
+/* Where fewer messages than this lose anything, none has parity: no quantile sees it. */
+#define PLAN_TABLE_RARE 5e-4
+
+/* Why a row is what it is. */
+enum plan_table_why {
+	PLAN_WHY_RARE,	   /* loss is so rare that parity would cost more than it saves */
+	PLAN_WHY_SHORT,	   /* the path is so short that a resend costs no more than parity */
+	PLAN_WHY_MODEL,	   /* m as the model weighs parity against an exposed round trip */
+	PLAN_WHY_BUDGET,   /* the model wants more parity than the budget allows */
+	PLAN_WHY_POLICY,   /* a rule of thumb */
+	PLAN_WHY_HOPELESS, /* loss beyond what a block survives: resends, with copies */
+};
+
+struct plan_table_row {
+	bool coded;
+	uint32_t k, m, depth;
+	uint64_t span; /* coded packets at the end; the whole message where it is shorter */
+	uint32_t copies;
+	bool xor_code, fresh;
+	uint64_t gap_pkts; /* between copies, and between repair units of a block */
+	uint8_t margin[PLAN_TABLE_MARGINS]; /* as rel_coding's */
+	enum plan_table_why why;
+	uint32_t rule; /* with PLAN_WHY_POLICY: enum plan_rule */
+};
+
+struct plan_table {
+	struct plan_link link; /* what it was made for */
+	uint32_t packet_bytes;
+	bool by_policy;
+	struct plan_table_row row[PLAN_TABLE_ROWS];
+};
+
+/* 0, or -EINVAL: a value out of plan.h's ranges. No memory, no simulation. */
+int plan_table_make(const struct plan_link *link, uint32_t packet_bytes, bool by_policy,
+		    struct plan_table *out);
+/* The row for a message of that many packets (1 or more). */
+const struct plan_table_row *plan_table_find(const struct plan_table *t, uint64_t pkts);
+/* A fixed scheme's margins and gap, from what is known of the link: fills those of *row. */
+void plan_table_margins(const struct plan_link *link, uint32_t packet_bytes,
+			struct plan_table_row *row);
+/*
+ * Whether what a link does now is so far from what the table was made for that it should be remade
+ * at once: loss, burst, round trip or rate moved by more than a factor (1.5; loss 2), up or, held
+ * for longer by the caller, down.
+ */
+enum plan_drift { PLAN_DRIFT_NONE, PLAN_DRIFT_DOWN, PLAN_DRIFT_UP };
+enum plan_drift plan_table_drift(const struct plan_table *t, const struct plan_link *now);
+/* "loss 1.0e-03, bursts of 8: (128,5) on the last 4096 packets, ..." for a person. */
+int plan_table_say(const struct plan_table *t, uint64_t pkts, char *buf, size_t len);
+
+#endif
