@@ -91,5 +91,16 @@ class Ideal(unittest.TestCase):
         self.assertAlmostEqual(least, 3 * grid.estimate_s(cells, much)[0])
 
 
+class Counts(unittest.TestCase):
+    def test_messages_with_other_counts(self):
+        self.assertEqual(grid.messages(grid.parse_counts("100,0,20")),
+                         ((grid.MIB, 3, 100), (128 * grid.MIB, 1, 20)))
+
+    def test_wrong_counts_are_named(self):
+        for text in ("", "1,2", "1,2,x", "0,0,0", "1,2,-3", "1,2,100001"):
+            with self.assertRaisesRegex(ValueError, "counts '"):
+                grid.parse_counts(text)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -4,7 +4,7 @@ import unittest
 from unittest import mock
 
 import path  # noqa: F401
-from wanbench import grid, plot, report, store, summary
+from wanbench import grid, plot, predict, report, store, summary
 from wanbench.contenders import CONTENDERS, DEFAULT_NAMES
 
 CLEAN, LOSSY = grid.cells([10**9], [0.1], [0, 0.01], [1])
@@ -64,6 +64,31 @@ class Figures(unittest.TestCase):
 
     def test_contenders_that_are_gone_are_passed_over(self):
         self.assertEqual(summary.summarise([record(CLEAN, "no-such")], CONTENDERS), {})
+
+
+class Predicted(unittest.TestCase):
+    """What the model expects stands beside what was measured, in the same unit."""
+
+    def setUp(self):
+        warm = {str(MIB): {"ns": [int(1.5e9 * grid.ideal_s(LOSSY, MIB))], "late": 0, "limit_ns": 5 * 10**9,
+                           "skipped": False}}
+        self.summary = summary.summarise(both("sdr-ec", 0.9, 0.9, warm=warm), CONTENDERS)
+
+    def test_measured_and_predicted_share_a_field(self):
+        ideal_s = grid.ideal_s(LOSSY, MIB)
+        expected = {(LOSSY, "sdr-ec", MIB): {"mean": 1.25 * ideal_s, "p99": 2 * ideal_s}}
+        text = "\n".join(report.predicted_tables(self.summary, [CLEAN, LOSSY], {"beside": ["sdr-ec"]},
+                                                 expected))
+        self.assertIn("| sdr-ec | - | 1.50 (1.25) / 1.50 (2.00) |", text)
+
+    def test_nothing_expected_no_table(self):
+        self.assertEqual(report.predicted_tables(self.summary, [LOSSY], {"beside": ["sdr-ec"]}, {}), [])
+
+    def test_the_command_names_the_link(self):
+        words = predict.command("sdr", LOSSY, CONTENDERS["sdr-ec"], MIB)
+        self.assertEqual(words[words.index("--scheme") + 1], "ec:32,8")
+        self.assertEqual(words[words.index("--bw") + 1], "957333333bit")
+        self.assertIsNone(CONTENDERS["sdr-sr"].model)
 
 
 class Report(unittest.TestCase):

@@ -81,6 +81,21 @@ def parse_size(text):
     return value
 
 
+def parse_counts(text):
+    """Three counts, of 1, 16 and 128 MiB messages; those with 0 are not sent."""
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 3 or not all(part.isdigit() and int(part) <= 100000 for part in parts):
+        raise ValueError(f"counts '{text}': three numbers from 0 to 100000 are wanted, e.g. 100,100,20")
+    if not any(int(part) for part in parts):
+        raise ValueError(f"counts '{text}': at least one above 0 is wanted")
+    return tuple(int(part) for part in parts)
+
+
+def messages(warm_counts):
+    """Plan.messages with other counts of warm ones."""
+    return tuple((size, cold, warm) for (size, cold, _), warm in zip(Plan.messages, warm_counts) if warm)
+
+
 def parse_list(text, parse):
     """Values of a comma-separated list, each once, in the order given."""
     values = [parse(item) for item in text.split(",") if item.strip()]

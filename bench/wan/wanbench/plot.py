@@ -16,7 +16,8 @@ COLOURS = {"sdr": "#0072B2", "tcp-bbr": "#D55E00", "tcp-cubic": "#E69F00", "udt"
            "srt": "#CC79A7", "kcptun": "#332288", "uftp": "#999933", "rsync": "#882255",
            "scp": "#44AA99"}
 GREY = "#8A8A8A"
-SHAPES, DASHES = (7, 5, 9, 13, 11), ("solid", "'-'", "'.'", "'_-'", "'-..'")
+SHAPES = (7, 5, 9, 13, 11, 6, 4, 8)
+DASHES = ("solid", "'-'", "'.'", "'_-'", "'-..'", "'_'", "'_..'", "'--.'")
 X_LABEL = "packets lost (logarithmic)"
 LATE_TEXT = "△ late: over 20 T* (at least 5 s)"
 
@@ -30,7 +31,8 @@ class Style:
             family = "shipped" if contender.shipped else contender.family
             i = seen[family] = seen.get(family, -1) + 1
             colour = GREY if contender.shipped else COLOURS[contender.family]
-            self.of[name] = (f"lc rgb '{colour}' dt {DASHES[i % 5]} pt {SHAPES[i % 5]} "
+            self.of[name] = (f"lc rgb '{colour}' dt {DASHES[i % len(DASHES)]} "
+                             f"pt {SHAPES[i % len(SHAPES)]} "
                              f"lw {2.6 if contender.ours and i == 0 else 1.7} ps 0.8")
 
 

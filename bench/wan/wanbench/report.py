@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures to Markdown. Pure."""
+from . import predict
 from . import summary as s
 from .grid import MTU, TCP_PAYLOAD, ideal_s, line_text, loss_text, size_text
 
@@ -100,6 +101,28 @@ def message_tables(summary, cells, groups):
     return out
 
 
+def predicted_tables(summary, cells, groups, expected):
+    """Measured beside predicted; nothing where nothing was predicted."""
+    out = []
+    sizes = sorted({size for cell, _, size in expected if cell in cells})
+    for size in sizes:
+        rows = []
+        for name in groups["beside"]:
+            texts = []
+            for cell in cells:
+                f = predict.fields(summary, expected, cell, name, size, ideal_s(cell, size))
+                texts.append("-" if f is None else
+                             f"{number(f[0])} ({number(f[1])}) / {number(f[2])} ({number(f[3])})")
+            if any(t != "-" for t in texts):
+                rows.append([name, *texts])
+        if rows:
+            out += [f"### {size_text(size)}, warm: measured (predicted)", "",
+                    "Mean / tail over T*; in brackets the mean and 99th percentile that the model of "
+                    "`sdr sim --engine model` expects.", "",
+                    *table(["contender", *map(cell_title, cells)], rows)]
+    return out
+
+
 def clean_table(summary, cells, contenders):
     """Who fills the clean link: what decides who is compared."""
     if not cells[0].is_clean:
@@ -188,7 +211,7 @@ def contender_list(records, contenders):
     return ["## Contenders", "", *table(["name", "version", "settings (of the last cell)"], rows)]
 
 
-def report(header, records, summary, contenders, plots):
+def report(header, records, summary, contenders, plots, expected=None):
     env = header["environment"]
     out = [f"# {header['link']}: who crosses a long link how fast", "",
            f"{env['cpu']}, {env['cores']} cores, Linux {env['kernel']}; both ends and the link on this "
@@ -207,6 +230,7 @@ def report(header, records, summary, contenders, plots):
         out += grid_tables("Steady goodput, share of the rate", "", summary, cells, groups,
                            lambda fig: share_text(fig.steady_of_link))
         out += message_tables(summary, cells, groups)
+        out += predicted_tables(summary, cells, groups, expected or {})
         out += grid_tables("Bytes on the link for each byte delivered", "", summary, cells, groups,
                            lambda fig: share_text(fig.bytes_per_byte))
         out += grid_tables("CPU seconds per GiB",
