@@ -5,13 +5,6 @@
 #include "conn/internal.h"
 #include <stdio.h>
 
-const char *const *sdr_scheme_names(void)
-{
-	static const char *const names[] = {"gbn", "sr", "sr-nack", NULL};
-
-	return names;
-}
-
 static void info_paths(const struct sdr_conn *conn, struct sdr_conn_info *out)
 {
 	out->rate_found = 1;

@@ -9,6 +9,7 @@
  *   conn.c       connections: life cycle and the one function that changes state
  *   op.c         operations: posting, testing, cancelling, deadlines
  *   hint.c       packet trains, and the rate that they hint at
+ *   scheme_api.c schemes as text and as struct
  *   send.c       writes: grants, what rel/ says to send, window and pacing, endings
  *   recv.c       receives: bits to rel/, completion
  *   ack.c        ACKs out and in, samples to cc/

@@ -12,12 +12,14 @@
  *	auto            one of these for each write, by what the path does (auto:policy=table: by
  *	                rules of thumb instead of the model)
  *
- * each with optional parameters, NAME=VALUE, after a colon or comma. All but auto:
+ * each with optional parameters, NAME=VALUE, after a colon and then commas, in any order:
  *
- *	rto=dyn | N       the timer: by variance and queue, or N round trips (1 to 100)
+ *	rto=dyn | N       the timer: by variance and queue, or N round trips (1 to 100, in
+ *	                  thousandths)
+ * and all but auto:
  *	copies=N          a late resend goes out N times (1 to 16)
- * and those with a code:
- *	k=K m=M           data and parity packets of a block (k + m <= 255)
+ * and those with a code (K,M may stand without names):
+ *	k=K m=M           data and parity packets of a block (k + m <= 255; xor: m <= k)
  *	depth=D           interleaving: packets of D blocks take turns (1 to 65536)
  *	span=all|rtt|N    what is coded: the whole message, its last round trip, its last N packets
  *	repair=parity | missing   what a failed block gets: as much parity as it lacks, or the
@@ -35,6 +37,7 @@
 
 #define REL_RTO_MULTIPLE_MIN 1.0
 #define REL_RTO_MULTIPLE_MAX 100.0
+#define REL_CODE_SYMBOLS_MAX 255u /* k + m */
 #define REL_COPIES_MAX 16u
 #define REL_DEPTH_MAX 65536u
 #define REL_SPAN_ALL 0u		/* the whole message */
@@ -75,10 +78,7 @@ struct rel_params {
 };
 
 #define REL_SCHEME_DEFAULT "sr-nack"
-#define REL_SCHEME_ALLOWED                                                                         \
-	"gbn, sr, sr-nack, ec-xor:K,M, ec:K,M, hybrid:k=K,m=M or auto; parameters after a colon: " \
-	"rto=dyn|1..100, copies=1..16, and of codes depth=1..65536, span=all|rtt|PACKETS, "        \
-	"repair=parity|missing, with K + M at most 255"
+#define REL_SCHEME_NAMES "gbn, sr, sr-nack, ec-xor:K,M, ec:K,M, hybrid:k=K,m=M or auto"
 
 /*
  * 0, or -EINVAL (*out is untouched). why, if not NULL, gets a sentence that names the part that
@@ -86,10 +86,20 @@ struct rel_params {
  */
 int rel_scheme_parse(const char *text, struct rel_params *out, char *why, size_t len);
 
+/*
+ * Parameters that did not come from text: 0, and *params as the text of the same scheme would
+ * have it (what is zero for its default, what another field implies, thousandths of the timer);
+ * or -EINVAL: something is out of range, or does not go together (go-back-N and a code).
+ */
+int rel_scheme_complete(struct rel_params *params);
+
 /* The canonical name into buf (REL_SCHEME_NAME bytes suffice); returns buf. It parses to the
  * same parameters. What is the default of its kind is left out. */
 #define REL_SCHEME_NAME 112
 char *rel_scheme_name(const struct rel_params *params, char *buf, size_t len);
+
+/* The first words, NULL-terminated. */
+extern const char *const rel_scheme_words[];
 
 /* Needs parity: both ends must pair their messages. */
 static inline bool rel_scheme_coded(const struct rel_params *params)
