@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ACK and NACK bodies. Knows nothing of which windows matter. Layout: ack.h.
+ * ACK bodies. Knows nothing of which windows matter. Layout: ack.h.
  */
 #include "wire/ack.h"
 
 #include "wire/cursor.h"
 
-#define NACK_BLOCK_BYTES 6
 #define NEWEST_FLAGS (WIRE_ACK_PSN_VALID | WIRE_ACK_PACKET_VALID)
 
 int wire_ack_begin(struct wire_ack_enc *enc, uint8_t *buf, size_t cap, uint32_t write_below,
@@ -19,9 +18,26 @@ int wire_ack_begin(struct wire_ack_enc *enc, uint8_t *buf, size_t cap, uint32_t 
 	put_be32(buf, write_below);
 	buf[4] = 0;
 	*enc = (struct wire_ack_enc){.buf = buf, .cap = cap, .at = 5, .nwindows_at = 4};
-	/* The count of channels needs its byte whatever the windows take. */
+	/* The counts of channels and deficits need their bytes whatever the windows take. */
 	enc->reserved = reserved + 1;
+	enc->reserved_deficits = 1;
 	return 0;
+}
+
+/* Bytes that the windows and the channels to come may still fill. */
+static size_t room_left(const struct wire_ack_enc *enc)
+{
+	return enc->cap - enc->reserved_deficits - enc->at;
+}
+
+void wire_ack_reserve(struct wire_ack_enc *enc, size_t bytes)
+{
+	size_t left;
+
+	if (enc->nchannels_at)
+		return;
+	left = room_left(enc) - enc->reserved;
+	enc->reserved_deficits += bytes < left ? bytes : left;
 }
 
 uint32_t wire_ack_window_from_bits(struct wire_ack_enc *enc, uint32_t message, uint32_t first,
@@ -31,7 +47,7 @@ uint32_t wire_ack_window_from_bits(struct wire_ack_enc *enc, uint32_t message, u
 
 	if (enc->nchannels_at || enc->buf[enc->nwindows_at] == WIRE_ACK_MAX_WINDOWS)
 		return 0;
-	enc->at += wire_window_put(enc->buf + enc->at, enc->cap - enc->reserved - enc->at, message,
+	enc->at += wire_window_put(enc->buf + enc->at, room_left(enc) - enc->reserved, message,
 				   first, length, bits, &covered);
 	if (covered)
 		enc->buf[enc->nwindows_at]++;
@@ -52,12 +68,12 @@ int wire_ack_channel_put(struct wire_ack_enc *enc, const struct wire_ack_channel
 	struct wire_writer w;
 	int len;
 
-	if ((channel->flags & NEWEST_FLAGS) == NEWEST_FLAGS)
+	if (enc->ndeficits_at || (channel->flags & NEWEST_FLAGS) == NEWEST_FLAGS)
 		return -EINVAL;
 	close_windows(enc);
 	if (enc->buf[enc->nchannels_at] == WIRE_ACK_MAX_CHANNELS)
 		return -ENOSPC;
-	w = wire_writer_init(enc->buf + enc->at, enc->cap - enc->at);
+	w = wire_writer_init(enc->buf + enc->at, room_left(enc));
 	wire_give_u8(&w, channel->id);
 	wire_give_u8(&w, channel->flags);
 	wire_give_u24(&w, channel->newest_psn);
@@ -78,9 +94,74 @@ int wire_ack_channel_put(struct wire_ack_enc *enc, const struct wire_ack_channel
 	return 0;
 }
 
-int wire_ack_end(struct wire_ack_enc *enc)
+/* From the channels to the deficits. */
+static void close_channels(struct wire_ack_enc *enc)
 {
 	close_windows(enc);
+	if (enc->ndeficits_at)
+		return;
+	enc->ndeficits_at = enc->at;
+	enc->buf[enc->at++] = 0;
+}
+
+/* The first block of a message, or of as many of them as one count has room for. */
+static int begin_deficit(struct wire_ack_enc *enc, uint32_t message, uint32_t block,
+			 uint32_t deficit)
+{
+	struct wire_writer w = wire_writer_init(enc->buf + enc->at, enc->cap - enc->at);
+	int len;
+
+	if (enc->buf[enc->ndeficits_at] == UINT8_MAX)
+		return -ENOSPC;
+	wire_give_u32(&w, message);
+	wire_give_u8(&w, 1);
+	wire_give_varint(&w, block);
+	wire_give_varint(&w, deficit);
+	len = wire_writer_result(&w);
+	if (len < 0)
+		return len;
+	enc->nblocks_at = enc->at + 4;
+	enc->message = message;
+	enc->buf[enc->ndeficits_at]++;
+	return len;
+}
+
+static int further_deficit(struct wire_ack_enc *enc, uint32_t block, uint32_t deficit)
+{
+	struct wire_writer w = wire_writer_init(enc->buf + enc->at, enc->cap - enc->at);
+	int len;
+
+	wire_give_varint(&w, block - enc->block - 1);
+	wire_give_varint(&w, deficit);
+	len = wire_writer_result(&w);
+	if (len >= 0)
+		enc->buf[enc->nblocks_at]++;
+	return len;
+}
+
+int wire_ack_deficit_put(struct wire_ack_enc *enc, uint32_t message, uint32_t block,
+			 uint32_t deficit)
+{
+	bool same = enc->nblocks_at && message == enc->message;
+	int len;
+
+	if (deficit == 0 || deficit > WIRE_ACK_MAX_DEFICIT || (same && block <= enc->block))
+		return -EINVAL;
+	close_channels(enc);
+	if (same && enc->buf[enc->nblocks_at] < UINT8_MAX)
+		len = further_deficit(enc, block, deficit);
+	else
+		len = begin_deficit(enc, message, block, deficit);
+	if (len < 0)
+		return len;
+	enc->at += (size_t)len;
+	enc->block = block;
+	return 0;
+}
+
+int wire_ack_end(struct wire_ack_enc *enc)
+{
+	close_channels(enc);
 	return (int)enc->at;
 }
 
@@ -100,6 +181,59 @@ static void take_channel(struct wire_reader *r, struct wire_ack_channel *out)
 	out->duplicates = wire_take_varint(r);
 	out->ce = wire_take_varint(r);
 	out->host_drops = wire_take_varint(r);
+}
+
+/* The message of the deficits that follow; its first block. */
+static uint64_t take_deficit_head(struct wire_reader *r, struct wire_ack *ack)
+{
+	uint32_t message = wire_take_u32(r), block;
+	bool full = ack->nblocks_ == UINT8_MAX, first = ack->nblocks_ == 0;
+
+	ack->nblocks_ = ack->blocks_left_ = wire_take_u8(r);
+	wire_reader_require(r, ack->nblocks_ != 0);
+	block = wire_take_varint32(r);
+	wire_reader_require(r, first || message != ack->message_ || (full && block > ack->block_));
+	ack->message_ = message;
+	ack->deficits_left_--;
+	return block;
+}
+
+/* ack's own fields say how far the walk is. */
+static void take_deficit(struct wire_reader *r, struct wire_ack *ack, struct wire_ack_deficit *out)
+{
+	uint64_t block;
+
+	if (ack->blocks_left_)
+		block = (uint64_t)ack->block_ + 1 + wire_take_varint32(r);
+	else
+		block = take_deficit_head(r, ack);
+	wire_reader_require(r, block <= UINT32_MAX);
+	ack->block_ = (uint32_t)block;
+	ack->blocks_left_--;
+	out->message = ack->message_;
+	out->block = ack->block_;
+	out->deficit = wire_take_varint32(r);
+	wire_reader_require(r, out->deficit >= 1 && out->deficit <= WIRE_ACK_MAX_DEFICIT);
+}
+
+static bool deficits_left(const struct wire_ack *ack)
+{
+	return ack->deficits_left_ || ack->blocks_left_;
+}
+
+/* From their count on; ack is ready to walk them again then. */
+static void check_deficits(struct wire_reader *r, struct wire_ack *ack)
+{
+	struct wire_ack_deficit deficit;
+	struct wire_ack walk;
+
+	ack->deficits_left_ = wire_take_u8(r);
+	ack->deficit_at_ = r->at;
+	ack->nblocks_ = ack->blocks_left_ = 0;
+	ack->message_ = ack->block_ = 0;
+	walk = *ack;
+	while (r->err == 0 && deficits_left(&walk))
+		take_deficit(r, &walk, &deficit);
 }
 
 int wire_ack_open(const uint8_t *body, size_t len, struct wire_ack *out)
@@ -124,6 +258,7 @@ int wire_ack_open(const uint8_t *body, size_t len, struct wire_ack *out)
 	out->channel_at_ = r.at;
 	for (unsigned int i = 0; r.err == 0 && i < out->nchannels; i++)
 		take_channel(&r, &channel);
+	check_deficits(&r, out);
 	if (r.err)
 		return -EBADMSG;
 	out->end_ = r.at;
@@ -160,76 +295,19 @@ int wire_ack_next_channel(struct wire_ack *ack, struct wire_ack_channel *out)
 	return 1;
 }
 
-int wire_nack_put_blocks(uint8_t *buf, size_t cap, uint32_t write,
-			 const struct wire_nack_block *blocks, size_t n)
+int wire_ack_next_deficit(struct wire_ack *ack, struct wire_ack_deficit *out)
 {
-	struct wire_writer w = wire_writer_init(buf, cap);
+	struct wire_reader r;
 
-	if (n == 0 || n > WIRE_NACK_MAX_BLOCKS)
-		return -EINVAL;
-	wire_give_u8(&w, WIRE_NACK_BLOCKS);
-	wire_give_u32(&w, write);
-	wire_give_u16(&w, (uint16_t)n);
-	for (size_t i = 0; i < n; i++) {
-		if (blocks[i].deficit == 0)
-			return -EINVAL;
-		wire_give_u32(&w, blocks[i].block);
-		wire_give_u16(&w, blocks[i].deficit);
+	if (!deficits_left(ack))
+		return 0;
+	r = wire_reader_init(ack->deficit_at_, (size_t)(ack->end_ - ack->deficit_at_));
+	take_deficit(&r, ack, out);
+	/* As in wire_ack_next_window. */
+	if (r.err) {
+		ack->deficits_left_ = ack->blocks_left_ = 0;
+		return 0;
 	}
-	return wire_writer_result(&w);
-}
-
-int wire_nack_put_runs(uint8_t *buf, size_t cap, uint32_t message, uint32_t first, uint32_t length,
-		       const uint64_t *bits)
-{
-	uint32_t covered;
-	size_t bytes;
-
-	if (cap < 1)
-		return -ENOSPC;
-	bytes = wire_window_put(buf + 1, cap - 1, message, first, length, bits, &covered);
-	if (bytes == 0)
-		return -ENOSPC;
-	buf[0] = WIRE_NACK_RUNS;
-	return (int)(1 + bytes);
-}
-
-static int get_nack_blocks(struct wire_reader *r, struct wire_nack *out)
-{
-	out->write = wire_take_u32(r);
-	out->nblocks = wire_take_u16(r);
-	wire_reader_require(r, out->nblocks >= 1 && out->nblocks <= WIRE_NACK_MAX_BLOCKS);
-	out->blocks_ = wire_take(r, (size_t)out->nblocks * NACK_BLOCK_BYTES);
-	for (unsigned int i = 0; r->err == 0 && i < out->nblocks; i++)
-		wire_reader_require(r, wire_nack_block_at(out, i).deficit != 0);
-	return r->err;
-}
-
-int wire_nack_get(const uint8_t *body, size_t len, struct wire_nack *out)
-{
-	struct wire_reader r = wire_reader_init(body, len);
-	uint8_t kind = wire_take_u8(&r);
-	int bytes;
-
-	if (r.err)
-		return r.err;
-	memset(out, 0, sizeof(*out));
-	switch (kind) {
-	case WIRE_NACK_BLOCKS:
-		out->kind = WIRE_NACK_BLOCKS;
-		return get_nack_blocks(&r, out);
-	case WIRE_NACK_RUNS:
-		out->kind = WIRE_NACK_RUNS;
-		bytes = wire_window_get(r.at, wire_reader_left(&r), &out->win);
-		return bytes < 0 ? bytes : 0;
-	default:
-		return -EBADMSG;
-	}
-}
-
-struct wire_nack_block wire_nack_block_at(const struct wire_nack *nack, unsigned int i)
-{
-	const uint8_t *at = nack->blocks_ + (size_t)i * NACK_BLOCK_BYTES;
-
-	return (struct wire_nack_block){.block = get_be32(at), .deficit = get_be16(at + 4)};
+	ack->deficit_at_ = r.at;
+	return 1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ACK and NACK.
+ * ACK.
  *
  *	ACK:  | write_below 4 | nwindows 1 | windows (runs.h) | nchannels 1 | channels |
  *	      | ndeficits 1 | deficits |
@@ -11,10 +11,9 @@
  *
  *	deficit: | message 4 | nblocks 1 | first block v | deficit v | then for each further
  *	         block: blocks passed over v | deficit v |
- *	         message is a coded one's (its data); the blocks rise; a deficit is not 0
- *
- *	NACK, kind 0: | 0 | write 4 | n 2 | n x { block 4, deficit 2 } |
- *	      kind 1: | 1 | window (runs.h) |
+ *	         message is a coded one's (its data), nblocks not 0, a deficit 1 .. 255. Two in a
+ *	         row are of one message only where the first has 255 blocks, and the second goes
+ *	         on above them
  *
  * An ACK is filled until a byte budget is reached and read without allocation.
  * Knows nothing of which windows matter or how often.
@@ -28,11 +27,12 @@
 
 #include "wire/runs.h"
 
-#define WIRE_ACK_FIXED_BYTES 6
+#define WIRE_ACK_FIXED_BYTES 7
 #define WIRE_ACK_CHANNEL_MAX_BYTES 59
 #define WIRE_ACK_MAX_WINDOWS 255
 #define WIRE_ACK_MAX_CHANNELS 255
-#define WIRE_NACK_MAX_BLOCKS 1024
+#define WIRE_ACK_MAX_DEFICIT 255
+#define WIRE_ACK_DEFICIT_MAX_BYTES 12 /* the first of its message; a further one takes 7 */
 
 /* How the newest packet is named: by its PSN, or where a NIC tells none, by what it carried. */
 enum wire_ack_channel_flags { WIRE_ACK_PSN_VALID = 1, WIRE_ACK_PACKET_VALID = 2 };
@@ -56,8 +56,12 @@ struct wire_ack_enc {
 	size_t cap;
 	size_t at;
 	size_t nwindows_at;
-	size_t nchannels_at; /* 0: still among the windows */
-	size_t reserved;     /* for the channels to come */
+	size_t nchannels_at;	  /* 0: still among the windows */
+	size_t ndeficits_at;	  /* 0: not yet among the deficits */
+	size_t nblocks_at;	  /* 0: no deficit yet */
+	uint32_t message, block;  /* of the last deficit */
+	size_t reserved;	  /* for the channels to come, and */
+	size_t reserved_deficits; /* for the deficits, their count included */
 };
 
 /* Begins a body of at most cap bytes, room for nchannels set aside. 0 or -ENOSPC. */
@@ -72,17 +76,21 @@ int wire_ack_begin(struct wire_ack_enc *enc, uint8_t *buf, size_t cap, uint32_t 
 uint32_t wire_ack_window_from_bits(struct wire_ack_enc *enc, uint32_t message, uint32_t first,
 				   uint32_t length, const uint64_t *bits);
 
-/* After the windows. 0, -EINVAL (both flags) or -ENOSPC; the first nchannels always fit. */
+/*
+ * After the windows and before the deficits. 0, -EINVAL (both flags; a deficit was put already)
+ * or -ENOSPC; the first nchannels always fit.
+ */
 int wire_ack_channel_put(struct wire_ack_enc *enc, const struct wire_ack_channel *channel);
 
 /*
  * After the channels: block `block` of a coded message lacks `deficit` symbols. Those of one
- * message come one after another, their blocks rising. 0; -ENOSPC: the ACK is full; -EINVAL:
- * deficit 0, above 255, or a block that does not rise. What wire_ack_reserve() set aside is there.
+ * message come one after another, their blocks rising. 0; -ENOSPC: the ACK is full, and stays as
+ * it was; -EINVAL: deficit 0, above 255, or a block that does not rise. What wire_ack_reserve()
+ * set aside is there.
  */
 int wire_ack_deficit_put(struct wire_ack_enc *enc, uint32_t message, uint32_t block,
 			 uint32_t deficit);
-/* Sets room aside for deficits before the windows fill it; bytes fewer where there are fewer. */
+/* Sets room aside for deficits, before the windows fill it: bytes, or what is left. */
 void wire_ack_reserve(struct wire_ack_enc *enc, size_t bytes);
 
 /* The body's length. */
@@ -95,15 +103,19 @@ struct wire_ack {
 	uint8_t nchannels;
 	const uint8_t *window_at_;
 	const uint8_t *channel_at_;
+	const uint8_t *deficit_at_;
 	const uint8_t *end_;
 	unsigned int windows_left_;
 	unsigned int channels_left_;
+	unsigned int deficits_left_; /* messages */
+	unsigned int nblocks_, blocks_left_;
+	uint32_t message_, block_;
 };
 
 /* 0, -EMSGSIZE, -EBADMSG. Points into body. */
 int wire_ack_open(const uint8_t *body, size_t len, struct wire_ack *out);
 
-/* 1 and the next, or 0. Windows and channels may be read in any order of the two. */
+/* 1 and the next, or 0. Windows, channels and deficits may be read in any order of the three. */
 int wire_ack_next_window(struct wire_ack *ack, struct wire_window *win);
 int wire_ack_next_channel(struct wire_ack *ack, struct wire_ack_channel *out);
 
@@ -120,35 +132,5 @@ static inline int wire_ack_next_run(struct wire_window *win, uint32_t *first, ui
 {
 	return wire_window_next_run(win, first, n, received);
 }
-
-enum wire_nack_kind { WIRE_NACK_BLOCKS = 0, WIRE_NACK_RUNS = 1 };
-
-struct wire_nack_block {
-	uint32_t block;
-	uint16_t deficit; /* symbols still missing, not 0 */
-};
-
-/* A NACK that was checked. kind 0: write, nblocks; kind 1: win. */
-struct wire_nack {
-	enum wire_nack_kind kind;
-	uint32_t write;
-	uint16_t nblocks;
-	const uint8_t *blocks_;
-	struct wire_window win;
-};
-
-/* Body bytes, -ENOSPC, or -EINVAL (n is 0 or above WIRE_NACK_MAX_BLOCKS, or deficit 0). */
-int wire_nack_put_blocks(uint8_t *buf, size_t cap, uint32_t write,
-			 const struct wire_nack_block *blocks, size_t n);
-
-/* As much of the window as fits, see wire_window_put. Body bytes or -ENOSPC (nothing fits). */
-int wire_nack_put_runs(uint8_t *buf, size_t cap, uint32_t message, uint32_t first, uint32_t length,
-		       const uint64_t *bits);
-
-/* 0, -EMSGSIZE, -EBADMSG (also for an unknown kind). */
-int wire_nack_get(const uint8_t *body, size_t len, struct wire_nack *out);
-
-/* Block i < nblocks of a kind 0 NACK. */
-struct wire_nack_block wire_nack_block_at(const struct wire_nack *nack, unsigned int i);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs, ACK and NACK: random bitmaps against a bit-by-bit twin, at every byte budget.
+ * Runs and ACKs: random bitmaps against a bit-by-bit twin, at every byte budget.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -193,7 +193,7 @@ static void acks(void **state)
 		int len;
 
 		assert_int_equal(wire_ack_begin(&enc, buf,
-						6 + WIRE_ACK_CHANNEL_MAX_BYTES * nchannels - 1, 5,
+						7 + WIRE_ACK_CHANNEL_MAX_BYTES * nchannels - 1, 5,
 						nchannels),
 				 -ENOSPC);
 		assert_int_equal(
@@ -227,7 +227,7 @@ static void acks(void **state)
 		}
 		for (int cut = 0; cut < len; cut += 1 + cut / 32)
 			assert_int_equal(wire_ack_open(buf, (size_t)cut, &ack),
-					 cut < 6 ? -EMSGSIZE : -EBADMSG);
+					 cut < 7 ? -EMSGSIZE : -EBADMSG);
 	}
 }
 
@@ -241,6 +241,7 @@ static void ack_golden(void **state)
 		1, 1, 0, 0, 7, 0,    0, 0, 100, 0x81, 1, 0,   0, 0, /* by PSN */
 		2, 2, 0, 0, 0, 0x89, 2, 5, 0,	0,    0, 200, 3, 1,
 		0, 0, /* by message and packet */
+		0,    /* no deficits */
 	};
 	static const struct wire_ack_channel by_psn = {.id = 1,
 						       .flags = WIRE_ACK_PSN_VALID,
@@ -286,44 +287,189 @@ static void ack_golden(void **state)
 	assert_int_equal(wire_ack_open(buf, sizeof(want), &ack), -EBADMSG);
 }
 
-static void nacks(void **state)
+/* Begins an ACK without windows in cap bytes. */
+static struct wire_ack_enc begin(uint8_t *buf, size_t cap, unsigned int nchannels)
 {
-	struct wire_nack_block blocks[3] = {{1, 2}, {0xffffffff, 0xffff}, {7, 1}};
-	uint64_t bits = UINT64_C(0xf0f0);
-	struct wire_nack nack;
-	uint8_t buf[64];
+	struct wire_ack_enc enc;
+
+	assert_int_equal(wire_ack_begin(&enc, buf, cap, 9, nchannels), 0);
+	return enc;
+}
+
+static void deficit_golden(void **state)
+{
+	static const uint8_t want[] = {
+		0,    0, 0,    9, 0, 0,		 /* write_below, no windows, no channels */
+		2,				 /* messages */
+		0,    0, 1,    0, 3, 0x81, 2, 5, /* 256: block 257 lacks 5 */
+		0,    1,			 /* the next one 1 */
+		0x80, 1, 0xff, 1,		 /* and after 128 more one lacks 255 */
+		0,    0, 0,    2, 1, 0,	   9,	 /* 2: block 0 lacks 9 */
+	};
+	static const struct wire_ack_deficit deficits[] = {
+		{256, 257, 5}, {256, 258, 1}, {256, 387, 255}, {2, 0, 9}};
+	struct wire_ack_deficit deficit;
+	struct wire_ack_channel channel = {0};
+	struct wire_ack_enc enc;
+	struct wire_ack ack;
+	uint8_t buf[300];
 
 	(void)state;
-	assert_int_equal(wire_nack_put_blocks(buf, 25, 9, blocks, 3), 25);
-	assert_int_equal(wire_nack_put_blocks(buf, 24, 9, blocks, 3), -ENOSPC);
-	assert_int_equal(wire_nack_put_blocks(buf, 64, 9, blocks, 0), -EINVAL);
-	for (size_t len = 0; len < 25; len++)
-		assert_true(wire_nack_get(buf, len, &nack) < 0);
-	assert_int_equal(wire_nack_put_blocks(buf, 25, 9, blocks, 3), 25);
-	assert_int_equal(wire_nack_get(buf, 25, &nack), 0);
-	assert_int_equal(nack.kind, WIRE_NACK_BLOCKS);
-	assert_int_equal(nack.write, 9);
-	assert_int_equal(nack.nblocks, 3);
-	for (unsigned int i = 0; i < 3; i++) {
-		assert_int_equal(wire_nack_block_at(&nack, i).block, blocks[i].block);
-		assert_int_equal(wire_nack_block_at(&nack, i).deficit, blocks[i].deficit);
+	enc = begin(buf, sizeof(buf), 0);
+	for (size_t i = 0; i < SDR_ARRAY_LEN(deficits); i++)
+		assert_int_equal(wire_ack_deficit_put(&enc, deficits[i].message, deficits[i].block,
+						      deficits[i].deficit),
+				 0);
+	assert_int_equal(wire_ack_channel_put(&enc, &channel), -EINVAL);
+	assert_int_equal(wire_ack_deficit_put(&enc, 2, 0, 1), -EINVAL);
+	assert_int_equal(wire_ack_deficit_put(&enc, 2, 1, 0), -EINVAL);
+	assert_int_equal(wire_ack_deficit_put(&enc, 2, 1, 256), -EINVAL);
+	assert_int_equal(wire_ack_end(&enc), sizeof(want));
+	assert_memory_equal(buf, want, sizeof(want));
+	assert_int_equal(wire_ack_open(want, sizeof(want), &ack), 0);
+	for (size_t i = 0; i < SDR_ARRAY_LEN(deficits); i++) {
+		assert_int_equal(wire_ack_next_deficit(&ack, &deficit), 1);
+		assert_memory_equal(&deficit, &deficits[i], sizeof(deficit));
 	}
-	buf[0] = 2;
-	assert_int_equal(wire_nack_get(buf, 25, &nack), -EBADMSG);
-	assert_int_equal(wire_nack_put_runs(buf, 64, 4, 128, 16, &bits), 15);
-	assert_int_equal(wire_nack_get(buf, 15, &nack), 0);
-	assert_int_equal(nack.kind, WIRE_NACK_RUNS);
-	check_runs(&nack.win, 128, 16, &bits);
-	assert_int_equal(wire_nack_put_runs(buf, 11, 4, 128, 16, &bits), -ENOSPC);
-	assert_int_equal(wire_nack_put_runs(buf, 0, 4, 128, 16, &bits), -ENOSPC);
+	assert_int_equal(wire_ack_next_deficit(&ack, &deficit), 0);
+	for (size_t cut = 0; cut < sizeof(want); cut++)
+		assert_int_equal(wire_ack_open(want, cut, &ack), cut < 7 ? -EMSGSIZE : -EBADMSG);
+}
+
+static void deficit_edges(void **state)
+{
+	/* What follows the empty windows and channels. */
+	static const struct {
+		uint8_t bytes[16];
+		size_t len;
+		int want;
+	} cases[] = {
+		{{0}, 1, 0},
+		{{1, 0, 0, 0, 2, 1, 7, 1}, 8, 0},
+		{{1, 0, 0, 0, 2, 0}, 6, -EBADMSG},			       /* no block */
+		{{1, 0, 0, 0, 2, 1, 7, 0}, 8, -EBADMSG},		       /* lacks 0 */
+		{{1, 0, 0, 0, 2, 1, 7, 0x80, 2}, 9, -EBADMSG},		       /* lacks 256 */
+		{{1, 0, 0, 0, 2, 1, 7, 0x81, 0}, 9, -EBADMSG},		       /* overlong */
+		{{2, 0, 0, 0, 2, 1, 7, 1}, 8, -EBADMSG},		       /* one of two */
+		{{2, 0, 0, 0, 2, 1, 7, 1, 0, 0, 0, 2, 1, 8, 1}, 15, -EBADMSG}, /* goes in one */
+		{{2, 0, 0, 0, 2, 1, 7, 1, 0, 0, 0, 0, 1, 8, 1}, 15, 0},
+		{{1, 0, 0, 0, 2, 1, 0xff, 0xff, 0xff, 0xff, 0xf, 1}, 12, 0}, /* the last block */
+		{{1, 0, 0, 0, 2, 1, 0xff, 0xff, 0xff, 0xff, 0x1f, 1}, 12, -EBADMSG},
+		{{1, 0, 0, 0, 2, 2, 0xff, 0xff, 0xff, 0xff, 0xf, 1, 0, 1}, 14, -EBADMSG},
+		{{1, 0, 0, 0, 2, 2, 1, 1, 0xfd, 0xff, 0xff, 0xff, 0xf, 1}, 14, 0},
+		{{1, 0, 0, 0, 2, 2, 1, 1, 0xfe, 0xff, 0xff, 0xff, 0xf, 1}, 14, -EBADMSG},
+	};
+	uint8_t body[6 + 16] = {0};
+	struct wire_ack ack;
+
+	(void)state;
+	for (size_t i = 0; i < SDR_ARRAY_LEN(cases); i++) {
+		memcpy(body + 6, cases[i].bytes, cases[i].len);
+		assert_int_equal(wire_ack_open(body, 6 + cases[i].len, &ack), cases[i].want);
+	}
+}
+
+/* Writes up to n random deficits; how many went in. Those beyond 255 of a message too. */
+static unsigned int put_deficits(struct rng *rng, struct wire_ack_enc *enc, unsigned int n,
+				 struct wire_ack_deficit *out)
+{
+	struct wire_ack_deficit d = {.message = (uint32_t)rng_next(rng)};
+	unsigned int wide = (unsigned int)rng_below(rng, 23),
+		     stay = 1 + (unsigned int)rng_below(rng, 600);
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (rng_below(rng, stay) == 0)
+			d = (struct wire_ack_deficit){.message = d.message + 1};
+		d.block += 1 + (uint32_t)rng_below(rng, UINT64_C(1) << wide);
+		d.deficit = 1 + (uint32_t)rng_below(rng, rng_below(rng, 2) ? 3 : 255);
+		if (wire_ack_deficit_put(enc, d.message, d.block, d.deficit) != 0)
+			return i;
+		out[i] = d;
+	}
+	return n;
+}
+
+/* Any deficits come back; an ACK is never longer than it may be, nor less than full. */
+static void deficits(void **state)
+{
+	static struct wire_ack_deficit out[2000];
+	static uint8_t buf[4096];
+	struct wire_ack_deficit deficit;
+	struct wire_ack_channel channel;
+	struct wire_ack_enc enc;
+	struct wire_ack ack;
+	struct rng rng;
+
+	(void)state;
+	rng_init(&rng, 10);
+	for (int round = 0; round < 2000; round++) {
+		size_t cap = 7 + 59 * 2 + rng_below(&rng, round % 2 ? 100 : sizeof(buf) - 200);
+		unsigned int n = (unsigned int)rng_below(&rng, SDR_ARRAY_LEN(out)), put;
+		int len;
+
+		buf[cap] = 0xee;
+		enc = begin(buf, cap, 2);
+		channel = random_channel(&rng);
+		assert_int_equal(wire_ack_channel_put(&enc, &channel), 0);
+		put = put_deficits(&rng, &enc, n, out);
+		len = wire_ack_end(&enc);
+		assert_true((size_t)len <= cap && buf[cap] == 0xee);
+		if (put < n)
+			assert_true(cap - (size_t)len < WIRE_ACK_DEFICIT_MAX_BYTES ||
+				    buf[6] == 255 || put > 255);
+		assert_int_equal(wire_ack_open(buf, (size_t)len, &ack), 0);
+		for (unsigned int i = 0; i < put; i++) {
+			assert_int_equal(wire_ack_next_deficit(&ack, &deficit), 1);
+			assert_memory_equal(&deficit, &out[i], sizeof(deficit));
+		}
+		assert_int_equal(wire_ack_next_deficit(&ack, &deficit), 0);
+		assert_int_equal(wire_ack_next_channel(&ack, &channel), 1);
+		if (len > 7)
+			assert_int_equal(wire_ack_open(buf, (size_t)len - 1, &ack), -EBADMSG);
+	}
+}
+
+/* What was set aside stays free of windows and of further channels, and no more than that. */
+static void deficit_room(void **state)
+{
+	static uint64_t noise[BITS / 64];
+	const struct wire_ack_channel channel = {.received = UINT64_MAX};
+	uint8_t buf[600];
+	struct rng rng;
+
+	(void)state;
+	rng_init(&rng, 11);
+	for (size_t i = 0; i < SDR_ARRAY_LEN(noise); i++)
+		noise[i] = rng_next(&rng);
+	for (size_t bytes = 0; bytes < 700; bytes += 20) {
+		struct wire_ack_enc enc = begin(buf, sizeof(buf), 1);
+		unsigned int n = 0, most = (unsigned int)(bytes < 534 ? bytes : 534);
+
+		wire_ack_reserve(&enc, bytes);
+		while (wire_ack_window_from_bits(&enc, 5, 0, BITS, noise) > 0)
+			;
+		if (bytes < 500)
+			assert_true(enc.at + most + 59 + 2 + 11 > sizeof(buf));
+		assert_int_equal(wire_ack_channel_put(&enc, &channel), 0);
+		while (wire_ack_channel_put(&enc, &channel) == 0)
+			;
+		wire_ack_reserve(&enc, sizeof(buf)); /* too late: nothing */
+		while (wire_ack_deficit_put(&enc, 5, n, 1) == 0)
+			n++;
+		/* At most 8 bytes for the first of each 255, and 3 for a further one. */
+		assert_true(most < 8 || n >= (most - 8) / 3);
+		assert_true((size_t)wire_ack_end(&enc) <= sizeof(buf));
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(windows),    cmocka_unit_test(window_edges),
-		cmocka_unit_test(density),    cmocka_unit_test(acks),
-		cmocka_unit_test(ack_golden), cmocka_unit_test(nacks),
+		cmocka_unit_test(windows),	 cmocka_unit_test(window_edges),
+		cmocka_unit_test(density),	 cmocka_unit_test(acks),
+		cmocka_unit_test(ack_golden),	 cmocka_unit_test(deficit_golden),
+		cmocka_unit_test(deficit_edges), cmocka_unit_test(deficits),
+		cmocka_unit_test(deficit_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

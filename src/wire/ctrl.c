@@ -15,8 +15,9 @@ enum wire_msg_class wire_msg_classify(uint8_t type)
 		return WIRE_CLASS_USER;
 	if (type >= WIRE_MSG_RESERVED)
 		return WIRE_CLASS_RESERVED;
-	return type >= WIRE_MSG_PING && type <= WIRE_MSG_LAST_KNOWN ? WIRE_CLASS_KNOWN
-								    : WIRE_CLASS_UNKNOWN;
+	if (type < WIRE_MSG_PING || type > WIRE_MSG_LAST_KNOWN || type == WIRE_MSG_UNUSED)
+		return WIRE_CLASS_UNKNOWN;
+	return WIRE_CLASS_KNOWN;
 }
 
 void wire_ctrl_put_header(uint8_t hdr[WIRE_CTRL_HDR_BYTES], const struct wire_ctrl_header *header,

@@ -58,7 +58,7 @@ enum wire_msg_type {
 	WIRE_MSG_ABORT = 8,
 	WIRE_MSG_WRITE = 9,
 	WIRE_MSG_ACK = 10,
-	WIRE_MSG_NACK = 11,
+	WIRE_MSG_UNUSED = 11, /* was to be a NACK; what it would say is in the ACK */
 	WIRE_MSG_CLOSE = 12,
 	WIRE_MSG_CLOSE_ECHO = 13,
 	WIRE_MSG_RESET = 14,

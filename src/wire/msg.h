@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The short control messages' bodies: fixed layouts, drawn at each struct with the
- * bytes of each field. CTS, ACK and NACK have files of their own.
+ * bytes of each field. CTS and ACK have files of their own.
  *
  * wire_X_put writes the body only (length or -ENOSPC); wire_msg_put or
  * wire_msg_put_header frames it. wire_X_get: 0, -EMSGSIZE or -EBADMSG.

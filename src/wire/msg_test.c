@@ -52,6 +52,8 @@ static void walk(void **state)
 	assert_int_equal(wire_ctrl_next(&it, &msg), 0);
 	assert_int_equal(wire_msg_classify(0), WIRE_CLASS_UNKNOWN);
 	assert_int_equal(wire_msg_classify(WIRE_MSG_LAST_KNOWN + 1), WIRE_CLASS_UNKNOWN);
+	assert_int_equal(wire_msg_classify(WIRE_MSG_ACK), WIRE_CLASS_KNOWN);
+	assert_int_equal(wire_msg_classify(11), WIRE_CLASS_UNKNOWN);
 	assert_int_equal(wire_msg_classify(64), WIRE_CLASS_RESERVED);
 	assert_int_equal(wire_msg_classify(127), WIRE_CLASS_RESERVED);
 	assert_int_equal(wire_msg_classify(128), WIRE_CLASS_USER);

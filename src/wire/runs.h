@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A window of a message's packets as run lengths: what ACK and NACK are made of.
+ * A window of a message's packets as run lengths: what ACKs are made of.
  *
  *	| message 4 | first 4 | length v | run v | run v | ...
  *

@@ -13,8 +13,8 @@
  *	ctrl.h     UD control datagrams and the messages in them
  *	msg.h      the short messages' bodies
  *	cts.h      CTS, the grants
- *	runs.h     received/missing runs, shared by
- *	ack.h      ACK and NACK
+ *	runs.h     received/missing runs, for
+ *	ack.h      ACK
  *	blob.h     the handshake blob
  *
  * Conventions. Encoders take (buf, cap) and return the length or -ENOSPC, and write

@@ -154,16 +154,35 @@ static void emit_data(FILE *out, const struct route *route, uint32_t psn, uint32
 	       get_be32(pkt + len - 4));
 }
 
+/* An ACK's body: a window with a hole, a channel, two blocks that lack symbols. */
+static size_t put_ack(uint8_t *body, size_t cap)
+{
+	static const struct wire_ack_channel channel = {
+		.flags = WIRE_ACK_PSN_VALID, .newest_psn = 77, .age_ns = 1000, .received = 300};
+	static const uint64_t bits = 0xfffff0ff;
+	struct wire_ack_enc enc;
+
+	if (wire_ack_begin(&enc, body, cap, 1, 1) != 0)
+		return 0;
+	wire_ack_window_from_bits(&enc, 2, 0, 32, &bits);
+	wire_ack_channel_put(&enc, &channel);
+	wire_ack_deficit_put(&enc, 2, 1, 1);
+	wire_ack_deficit_put(&enc, 2, 300, 3);
+	return (size_t)wire_ack_end(&enc);
+}
+
 static void emit_ctrl(FILE *out, const struct route *route, uint32_t psn)
 {
 	const struct wire_ctrl_header header = {
 		.dest_qpn = DEST_QPN, .src_qpn = 0x42, .psn = psn, .qkey = 0x11111111};
 	uint8_t pkt[256];
 	uint8_t *body = pkt + WIRE_CTRL_HDR_BYTES;
+	uint8_t ack[128];
 	size_t at, len;
 
 	at = (size_t)wire_ctrl_body_put(body, 64, TOKEN, 1);
 	at += (size_t)wire_msg_put(body + at, 64, WIRE_MSG_WANT, "\0\0\0\5", 4);
+	at += (size_t)wire_msg_put(body + at, 132, WIRE_MSG_ACK, ack, put_ack(ack, sizeof(ack)));
 	at += (size_t)wire_msg_put(body + at, 64, WIRE_MSG_USER, "sdr", 3);
 	wire_ctrl_put_header(pkt, &header, at);
 	len = seal(route, pkt, WIRE_CTRL_HDR_BYTES, at);
