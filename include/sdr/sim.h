@@ -38,6 +38,11 @@ struct sdr_sim_link {
 	 * flap_for_ns, which is not 0. A change of route can reorder. */
 	uint64_t flap_first_ns, flap_every_ns, flap_for_ns, flap_delay_ns;
 	int cut; /* not 0: nothing passes */
+	/* Bursts that last in time, where burst_pkts is above 1: their process steps once in so
+	 * much time, also while nobody sends, so that what is sent later can escape one; and once a
+	 * packet where packets come faster. To be the time that a full packet takes. 0: once a
+	 * packet, so a burst waits for the next packets however late they come. */
+	uint64_t burst_slot_ns;
 };
 
 /* Makes an empty world; the seed decides all that is random in it. 0 or -ENOMEM. */

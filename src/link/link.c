@@ -99,7 +99,7 @@ static bool sizes_ok(const struct link_attr *a)
 		a->jitter_ns,	     a->queue_bytes,	     a->queue_ns,      a->ecn_bytes,
 		a->ecn_ns,	     a->reorder_ns,	     a->duplicate_ns,  a->outage.first_ns,
 		a->outage.every_ns,  a->flap.first_ns,	     a->flap.every_ns, a->flap_delay_ns,
-		a->burst_idle_ns,
+		a->burst_idle_ns,    a->burst_slot_ns,
 	};
 
 	for (size_t i = 0; i < SDR_ARRAY_LEN(sizes); i++)
@@ -222,6 +222,8 @@ int link_attr_set(struct link *l, uint64_t now_ns, const struct link_attr *attr)
 		l->other_order_ns = 0;
 	}
 	new_loss = !loss_equal(&attr->loss, &l->attr.loss);
+	if (attr->burst_slot_ns != l->attr.burst_slot_ns)
+		l->stepped_ns = l->depart_ns;
 	set_attr(l, attr);
 	if (new_loss)
 		start_loss(l);
@@ -306,13 +308,56 @@ static bool enqueue(struct link *l, uint32_t bytes, struct link_fate *fate)
 	return true;
 }
 
+/* By squaring; n may be anything, so a loop over it would not do. */
+static double power(double x, uint64_t n)
+{
+	double y = 1;
+
+	for (; n; n >>= 1) {
+		if (n & 1)
+			y *= x;
+		x *= x;
+	}
+	return y;
+}
+
+/*
+ * Takes the slots that the loss process steps for between the last packet and this one, less the
+ * step that it has made after the last one. What is left of a slot counts for the next packet.
+ */
+static uint64_t idle_steps(struct link *l, uint64_t depart_ns)
+{
+	uint64_t slot_ns = l->attr.burst_slot_ns, steps;
+
+	if (!slot_ns)
+		return 0;
+	steps = u64_max((depart_ns - l->stepped_ns) / slot_ns, 1);
+	l->stepped_ns = u64_min(add(l->stepped_ns, steps * slot_ns), depart_ns);
+	return steps - 1;
+}
+
+/* n steps at once: what the process remembers of its state fades by the same factor in each. */
+static void jump_loss(struct link *l, uint64_t n)
+{
+	const struct link_ge *ge = &l->attr.loss;
+	double share = ge_bad_share(ge), kept;
+
+	if (!n || !(ge->p_gb + ge->p_bg > 0.0))
+		return;
+	kept = power(1.0 - ge->p_gb - ge->p_bg, n);
+	l->bad = chance(l, share + ((l->bad ? 1.0 : 0.0) - share) * kept);
+}
+
 static bool random_loss(struct link *l, uint64_t depart_ns)
 {
 	const struct link_ge *ge = &l->attr.loss;
+	uint64_t idle = idle_steps(l, depart_ns);
 	bool lost;
 
 	if (l->attr.burst_idle_ns && depart_ns - l->depart_ns >= l->attr.burst_idle_ns)
 		start_loss(l);
+	else
+		jump_loss(l, idle);
 	l->depart_ns = depart_ns;
 	lost = chance(l, l->bad ? ge->loss_bad : ge->loss_good);
 
@@ -464,6 +509,7 @@ void link_check(const struct link *l)
 		sum += l->counters.lost_pkts[why];
 	SDR_ASSERT(sum == l->counters.offered_pkts);
 	SDR_ASSERT(l->old_busy_ns <= l->busy_ns);
+	SDR_ASSERT(l->stepped_ns <= l->depart_ns);
 	SDR_ASSERT(l->queue_bps_ns == tighter(a->queue_bytes, a->queue_ns, a->rate_bps));
 	SDR_ASSERT(l->ecn_bps_ns == tighter(a->ecn_bytes, a->ecn_ns, a->rate_bps));
 	SDR_ASSERT(l->limited == (l->queue_bps_ns != NO_LIMIT || l->ecn_bps_ns != NO_LIMIT));

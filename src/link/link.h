@@ -28,8 +28,8 @@
 
 /*
  * Gilbert-Elliott loss (RFC 6534's and the netem manual's letters: p, r, 1-h, 1-k): two
- * states, a step after each packet (and see burst_idle_ns). All zero: no loss. p_gb = p_bg = 0 with
- * loss_good set: i.i.d. loss.
+ * states, a step after each packet (and see burst_slot_ns, burst_idle_ns). All zero: no loss. p_gb
+ * = p_bg = 0 with loss_good set: i.i.d. loss.
  */
 struct link_ge {
 	double p_gb;	  /* good -> bad */
@@ -77,14 +77,18 @@ struct link_attr {
 	uint64_t ecn_ns;	/* the same in time; the tighter one counts */
 	uint64_t burst_idle_ns; /* the state of loss is drawn anew after so long without a packet:
 				 * a burst on a real line passes, whoever sends; 0: never */
-	struct link_ge loss;	/* see link_ge_iid, link_ge_mean */
-	double reorder_p;	/* a packet is held back by ... */
-	uint64_t reorder_ns;	/* ... this much, out of its order; 0: may overtake by its jitter */
-	double duplicate_p;	/* a second copy ... */
-	uint64_t duplicate_ns;	/* ... this much after the first */
-	double corrupt_p;	/* one bit of the (first) copy is flipped */
-	const uint64_t *drop;	/* indices of packets to lose, ascending; 0 is the first packet */
-	size_t n_drop;		/* ... offered after link_init or link_attr_set */
+	/* Bursts that last in time: the loss process steps once in so much time, also while
+	 * nobody sends, and once a packet where packets come faster. With the time that a full
+	 * packet takes (rounded up), a line that is never idle loses as with 0: a step a packet. */
+	uint64_t burst_slot_ns;
+	struct link_ge loss;   /* see link_ge_iid, link_ge_mean */
+	double reorder_p;      /* a packet is held back by ... */
+	uint64_t reorder_ns;   /* ... this much, out of its order; 0: may overtake by its jitter */
+	double duplicate_p;    /* a second copy ... */
+	uint64_t duplicate_ns; /* ... this much after the first */
+	double corrupt_p;      /* one bit of the (first) copy is flipped */
+	const uint64_t *drop;  /* indices of packets to lose, ascending; 0 is the first packet */
+	size_t n_drop;	       /* ... offered after link_init or link_attr_set */
 	const struct link_blackout *blackout; /* ascending, disjoint */
 	size_t n_blackout;
 	struct link_periodic outage; /* packets that would leave the queue in it are lost */
@@ -129,7 +133,7 @@ struct link_counters {
  * Invariants: (1) busy_frac < rate_bps where rate_bps > 0, else 0; (2) delivered + sum of
  * lost == offered; (3) now never goes back: an earlier now counts as the last one; (4)
  * old_busy_ns <= busy_ns; (5) the policer's bucket lacks no more than its burst; (6) what follows
- * from attr is up to date.
+ * from attr is up to date; (7) stepped_ns <= depart_ns.
  */
 struct link {
 	struct link_attr attr;
@@ -147,7 +151,8 @@ struct link {
 	uint64_t index;		 /* of the next packet, for the drop list */
 	size_t drop_next, blackout_next;
 	uint64_t outage_at_ns, flap_at_ns; /* begin of the interval last looked at */
-	uint64_t depart_ns;		   /* of the last packet that came to the loss process */
+	uint64_t depart_ns;		   /* of the last packet that came to the loss process, */
+	uint64_t stepped_ns;		   /* ... which has stepped for the time until then */
 	bool bad;			   /* Gilbert-Elliott state */
 	bool flapped;			   /* the last delivered packet took the longer route */
 

@@ -614,6 +614,8 @@ static const size_t limited[] = {
 	offsetof(struct link_attr, flap.first_ns),
 	offsetof(struct link_attr, flap.every_ns),
 	offsetof(struct link_attr, flap_delay_ns),
+	offsetof(struct link_attr, burst_idle_ns),
+	offsetof(struct link_attr, burst_slot_ns),
 };
 
 static void test_values_out_of_range_are_refused(void **state)

@@ -95,6 +95,7 @@ static int link_attr_fill(const struct sdr_sim_link *in, struct link_attr *out)
 		.flap = {l.flap_first_ns, l.flap_every_ns, l.flap_for_ns},
 		.flap_delay_ns = l.flap_delay_ns,
 		.cut = l.cut != 0,
+		.burst_slot_ns = l.burst_slot_ns,
 	};
 	if (l.burst_pkts > 1)
 		return link_ge_mean(l.loss, l.burst_pkts, &out->loss);

@@ -92,6 +92,12 @@ static uint64_t link_rate_bps(const struct world *w)
 	return (uint64_t)llround((double)w->p->bw_bps * (1 + pkts * HEADER_BYTES / bytes));
 }
 
+/* Bursts last in time, as the model's: a packet's slot is the model's too. */
+static uint64_t burst_slot_ns(const struct world *w)
+{
+	return (uint64_t)ceil((double)w->s->packet_bytes * 8e9 / (double)w->p->bw_bps);
+}
+
 static int links_set(struct world *w, bool losses)
 {
 	struct sdr_sim_link link = {
@@ -103,6 +109,7 @@ static int links_set(struct world *w, bool losses)
 		.loss = losses ? w->p->loss : 0,
 		/* One packet at a time is independent here, as in the model. */
 		.burst_pkts = losses && w->p->burst_pkts > 1 ? w->p->burst_pkts : 0,
+		.burst_slot_ns = burst_slot_ns(w),
 	};
 	int err = sdr_sim_link_set(w->sim, w->host[SEND], w->host[RECV], SDR_CHANNEL_ANY, &link);
 
