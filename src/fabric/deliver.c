@@ -324,13 +324,14 @@ static void place(struct pass *p, struct rx_slot *slot, const struct verified *r
 		const struct verified *v = &run[i];
 		uint8_t *to;
 
+		/* Of a duplicate too: software may have filled the packet, which knows none. */
+		(void)rx_imm_add(slot, first + i, v->data.imm);
 		if (!(mask >> (first + i) % RX_WORD_PKTS & 1))
 			continue;
 		to = rx_place(slot, first + i);
 		if (to && v->data.length && v->payload)
 			memcpy(to, v->payload, v->data.length);
 		p->bytes += v->data.length;
-		(void)rx_imm_add(slot, first + i, v->data.imm);
 	}
 	if (mask)
 		(void)rx_commit(slot, first / RX_WORD_PKTS, mask);

@@ -66,6 +66,7 @@ enum fabric_cap {
 	/* A late packet leaves no trace: the NIC drops it, no counter, no FABRIC_EV_LATE. Whoever
 	 * missed the end of a message has to ask. */
 	FABRIC_CAP_SILENT_LATE = 1u << 4,
+	FABRIC_CAP_NO_PAYLOAD = 1u << 5, /* simulated without bytes */
 };
 
 struct fabric_caps {

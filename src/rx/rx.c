@@ -225,7 +225,7 @@ bool rx_end(const struct rx_slot *s, uint32_t *npkts, uint64_t *bytes)
 	uint64_t end = atomic_load_explicit(&s->end, memory_order_acquire);
 
 	*npkts = (uint32_t)(end >> 32);
-	*bytes = (uint64_t)(*npkts - 1) * s->payload + (uint32_t)(end & (RX_END_UNKNOWN - 1));
+	*bytes = (uint64_t)(*npkts - 1) * s->payload + (end & RX_END_BYTES);
 	return !(end & RX_END_UNKNOWN);
 }
 
@@ -234,12 +234,80 @@ void rx_end_lower(struct rx_slot *s, uint64_t end)
 	uint64_t was = atomic_load_explicit(&s->end, memory_order_relaxed);
 
 	if (s->single) {
-		if (end < was)
+		if (end < was && !(was & RX_END_FIRM))
 			atomic_store_explicit(&s->end, end, memory_order_relaxed);
 		return;
 	}
-	while (end < was && !atomic_compare_exchange_weak(&s->end, &was, end))
+	while (end < was && !(was & RX_END_FIRM) &&
+	       !atomic_compare_exchange_weak(&s->end, &was, end))
 		;
+}
+
+/* The end of a message of so many bytes, which the receive has room for. */
+static uint64_t end_of(const struct rx_slot *s, uint64_t bytes)
+{
+	uint64_t pkts = u64_div_up(bytes, s->payload);
+
+	/* Full packets only, and shorter than the receive: an empty one ends it. */
+	if (bytes == 0 || (bytes % s->payload == 0 && bytes < s->len))
+		pkts++;
+	return pkts << 32 | (bytes - (pkts - 1) * s->payload);
+}
+
+/* Has any packet from `first` on been claimed? */
+static bool any_claimed(const struct rx_slot *s, uint64_t first)
+{
+	uint64_t mask = ~bits_low((unsigned int)(first % RX_WORD_PKTS));
+
+	for (uint64_t word = first / RX_WORD_PKTS; word < bits_words(s->npkts); word++) {
+		if (atomic_load(&s->words[word].claimed) & mask)
+			return true;
+		mask = ~UINT64_C(0);
+	}
+	return false;
+}
+
+/* To `end`, if that is what packets say that have come. */
+static bool end_fix(struct rx_slot *s, uint64_t end)
+{
+	uint32_t last = (uint32_t)(end >> 32) - 1;
+	uint64_t bit = UINT64_C(1) << last % RX_WORD_PKTS, was;
+	bool there;
+
+	do {
+		/* In this order: a last packet's commit is behind the end that it told. */
+		there = atomic_load(&s->words[last / RX_WORD_PKTS].committed) & bit;
+		was = atomic_load(&s->end);
+		if (was & RX_END_UNKNOWN ? there : was != end)
+			return false;
+	} while (!atomic_compare_exchange_strong(&s->end, &was, end | RX_END_FIRM));
+	return true;
+}
+
+int rx_end_set(struct rx_slot *s, uint64_t bytes)
+{
+	uint64_t end, was = atomic_load(&s->end);
+	uint32_t last;
+
+	if (s->sparse)
+		return RX_INVALID;
+	if (bytes > s->len)
+		return RX_OUT_OF_RANGE;
+	end = end_of(s, bytes);
+	if (was & RX_END_FIRM)
+		return was == (end | RX_END_FIRM) ? RX_OK : RX_BEYOND_END;
+	if (any_claimed(s, end >> 32) || !end_fix(s, end))
+		return RX_BEYOND_END;
+	last = (uint32_t)(end >> 32) - 1;
+	if (!(end & RX_END_BYTES)) {
+		struct rx_word *word = &s->words[last / RX_WORD_PKTS];
+		uint64_t bit = UINT64_C(1) << last % RX_WORD_PKTS;
+
+		/* Who has claimed it commits it. */
+		if (!(rx_or(s, &word->claimed, bit) & bit))
+			(void)rx_commit(s, last / RX_WORD_PKTS, bit);
+	}
+	return RX_OK;
 }
 
 bool rx_imm_get(const struct rx_slot *s, uint32_t *imm)
@@ -355,7 +423,7 @@ int rx_slot_check(const struct rx_slot *s, bool quiet)
 	}
 	if (nchunks % 64 && atomic_load(&s->chunks[nchunks / 64]) >> nchunks % 64)
 		return 3;
-	if (quiet && !(end_word & RX_END_UNKNOWN) &&
+	if (quiet && !(end_word & (RX_END_UNKNOWN | RX_END_FIRM)) &&
 	    !(atomic_load(&s->words[(end - 1) / 64].committed) >> (end - 1) % 64 & 1))
 		return 6;
 	for (uint32_t i = 0; i < s->imm_frags; i++)

@@ -96,7 +96,7 @@ struct rx_word {
  *  4. A chunk whose bit is set has all its packets below the end committed.
  *  5. When nobody is inside: a chunk that starts below the end and has all its packets
  *     below the end committed has its bit set.
- *  6. When nobody is inside: if the end is known, its last packet is committed.
+ *  6. When nobody is inside: if the end is known from packets, its last one is committed.
  *  7. The immediate has no bits of fragments that were not seen.
  */
 struct rx_slot {
@@ -129,9 +129,12 @@ struct rx_slot {
 /*
  * A slot's `end`: packets << 32 | RX_END_UNKNOWN or 0 | bytes in the last packet. It
  * starts as {npkts, unknown, tail_len} and only falls, so the smallest index wins, and
- * at the same index known wins over unknown.
+ * at the same index known wins over unknown. With RX_END_FIRM the owner has said it
+ * (rx_end_set()): it moves no more, and packets of another length are refused.
  */
 #define RX_END_UNKNOWN (UINT64_C(1) << 31)
+#define RX_END_FIRM (UINT64_C(1) << 30)
+#define RX_END_BYTES UINT64_C(0xffff)
 
 struct rx_table {
 	struct rx_slot *slots;
@@ -214,6 +217,19 @@ uint32_t rx_chunk_count(const struct rx_slot *s);
  * committed yet). Unknown: what the receive could hold. Bits at or beyond *npkts mean nothing.
  */
 bool rx_end(const struct rx_slot *s, uint32_t *npkts, uint64_t *bytes);
+/*
+ * The message has `bytes`, whatever its packets say from now on. An empty packet at its end counts
+ * as arrived: it is claimed and committed. RX_OK, the second time too; RX_OUT_OF_RANGE: longer than
+ * the receive; RX_BEYOND_END: packets that came, or an earlier call, say otherwise; RX_INVALID: a
+ * sparse binding. The caller is one who may fill.
+ */
+int rx_end_set(struct rx_slot *s, uint64_t bytes);
+/* The end that rx_end() tells is of rx_end_set(). */
+static inline bool rx_end_is_set(const struct rx_slot *s)
+{
+	return atomic_load_explicit(&s->end, memory_order_relaxed) & RX_END_FIRM;
+}
+
 /* True once all fragments were seen. */
 bool rx_imm_get(const struct rx_slot *s, uint32_t *imm);
 
@@ -350,6 +366,14 @@ static inline uint32_t rx_run_fit(uint32_t first, uint32_t count)
 	return (uint32_t)u64_min(count, RX_WORD_PKTS - first % RX_WORD_PKTS);
 }
 
+/* Is a packet of this length none of a message whose end was set? `past` is its index + 1. */
+static inline bool rx_contradicts(const struct rx_slot *s, uint64_t end, uint64_t past,
+				  uint32_t last_len)
+{
+	return end & RX_END_FIRM &&
+	       last_len != (past == end >> 32 ? end & RX_END_BYTES : s->payload);
+}
+
 /*
  * May `count` packets from `first` on be placed, all full but the last, which has
  * last_len bytes? The run lies in one word (rx_run_fit()). RX_OK; RX_IMM_ONLY for a
@@ -360,11 +384,12 @@ static inline int rx_admit(const struct rx_slot *s, struct rx_worker *w, uint32_
 			   uint32_t count, uint32_t last_len)
 {
 	uint64_t past = (uint64_t)first + count;
-	uint64_t end = atomic_load_explicit(&s->end, memory_order_relaxed) >> 32;
+	uint64_t end = atomic_load_explicit(&s->end, memory_order_relaxed);
 	uint32_t room = past == s->npkts ? s->tail_len : s->payload;
 
-	if (RX_UNLIKELY(past > end || last_len > room ||
-			count - 1 >= RX_WORD_PKTS - first % RX_WORD_PKTS))
+	if (RX_UNLIKELY(past > end >> 32 || last_len > room ||
+			count - 1 >= RX_WORD_PKTS - first % RX_WORD_PKTS ||
+			rx_contradicts(s, end, past, last_len)))
 		return rx_refuse_run(s, w, first, count, last_len);
 	return RX_OK;
 }

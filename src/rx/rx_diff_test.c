@@ -36,9 +36,11 @@ struct ops {
 	int (*admit)(const struct rx_slot *, struct rx_worker *, uint32_t, uint32_t, uint32_t);
 	uint64_t (*claim)(struct rx_slot *, struct rx_worker *, uint32_t, uint32_t, uint32_t);
 	uint64_t (*commit)(struct rx_slot *, uint32_t, uint64_t);
+	int (*end_set)(struct rx_slot *, uint64_t);
 };
 
-static const struct ops right = {"right", rx_enter, rx_packet_index, rx_admit, rx_claim, rx_commit};
+static const struct ops right = {"right",  rx_enter,  rx_packet_index, rx_admit,
+				 rx_claim, rx_commit, rx_end_set};
 
 /* A claim that waits for its commit. */
 struct pending {
@@ -302,6 +304,42 @@ static void random_imm(struct world *w)
 	w->news = w->news || added;
 }
 
+static void set_end(struct world *w, uint64_t bytes)
+{
+	bool news;
+	int verdict = twin_end_set(&w->twin, bytes, &news);
+
+	expect(w, w->ops->end_set(w->slot, bytes) == verdict, "set end");
+	expect(w, rx_end_is_set(w->slot) == w->twin.told, "end is set");
+	w->news = w->news || news;
+}
+
+/* Often what the packets say, or could say; else anything. */
+static void random_end_set(struct world *w)
+{
+	struct twin *t = &w->twin;
+	uint64_t bytes = rng_below(&w->rng, t->len + 3);
+	uint32_t npkts;
+
+	switch (rng_below(&w->rng, 4)) {
+	case 0:
+		(void)twin_end(t, &npkts, &bytes);
+		break;
+	case 1:
+		bytes -= bytes % t->payload;
+		break;
+	case 2: /* behind the last that came */
+		npkts = t->npkts;
+		while (npkts > 0 && !t->claimed[npkts - 1])
+			npkts--;
+		bytes = (uint64_t)npkts * t->payload + rng_below(&w->rng, 2 * t->payload);
+		break;
+	default:
+		break;
+	}
+	set_end(w, bytes);
+}
+
 static void take_dirty(struct world *w)
 {
 	uint64_t bit = UINT64_C(1) << w->key % SLOTS;
@@ -361,6 +399,12 @@ static void random_run(struct world *w)
 	}
 	if (first + count == t->npkts && rng_below(&w->rng, 8))
 		last_len = (uint32_t)(t->len - (uint64_t)(t->npkts - 1) * t->payload);
+	if (t->told && rng_below(&w->rng, 4)) {
+		uint64_t at = (uint64_t)(first + count - 1) * t->payload;
+
+		if (at <= t->told_bytes && t->told_bytes < at + t->payload)
+			last_len = (uint32_t)(t->told_bytes - at);
+	}
 	if (rng_below(&w->rng, 30) == 0)
 		last_len = (uint32_t)rng_below(&w->rng, t->payload + 2);
 	if (rng_below(&w->rng, 200) == 0)
@@ -370,7 +414,7 @@ static void random_run(struct world *w)
 
 static void random_step(struct world *w)
 {
-	switch (rng_below(&w->rng, 20)) {
+	switch (rng_below(&w->rng, 21)) {
 	case 0:
 		random_offset(w);
 		break;
@@ -396,6 +440,10 @@ static void random_step(struct world *w)
 	case 7:
 		if (w->npending)
 			do_commit(w, (uint32_t)rng_below(&w->rng, w->npending));
+		break;
+	case 8:
+		if (rng_below(&w->rng, 4) == 0)
+			random_end_set(w);
 		break;
 	default:
 		random_run(w);
@@ -434,11 +482,13 @@ static void random_differential(void **state)
 	}
 }
 
-/* What a small exhaustive search delivers: packet `index` with `len` bytes. */
+/* What a small exhaustive search delivers: packet `index` with `len` bytes, or SAY_END. */
 struct arrival {
 	uint32_t index;
 	uint32_t len;
 };
+
+#define SAY_END UINT32_MAX /* no packet: the message's length is set to `len` */
 
 static void run_arrivals(const struct rx_bind *bind, const struct arrival *a, uint32_t n,
 			 uint32_t flags)
@@ -451,7 +501,10 @@ static void run_arrivals(const struct rx_bind *bind, const struct arrival *a, ui
 	       "init");
 	world_bind(&w, bind);
 	for (uint32_t i = 0; i < n && !w.wrong; i++) {
-		deliver(&w, a[i].index, 1, a[i].len, false);
+		if (a[i].index == SAY_END)
+			set_end(&w, a[i].len);
+		else
+			deliver(&w, a[i].index, 1, a[i].len, false);
 		compare(&w);
 	}
 	if (w.wrong) {
@@ -492,7 +545,7 @@ static void all_orders(void **state)
 	(void)state;
 	for (uint64_t room = 0; room <= 5 * payload; room++) {
 		for (uint64_t len = 0; len <= room; len++) {
-			struct arrival kinds[6];
+			struct arrival kinds[7];
 			uint32_t nkinds = 0;
 
 			for (; (nkinds + 1) * payload <= len; nkinds++)
@@ -506,6 +559,8 @@ static void all_orders(void **state)
 						       NULL};
 
 				all_sequences(&bind, kinds, nkinds, nkinds < 5 ? nkinds + 1 : 5);
+				kinds[nkinds++] = (struct arrival){SAY_END, (uint32_t)len};
+				all_sequences(&bind, kinds, nkinds, nkinds < 4 ? nkinds : 4);
 			}
 		}
 	}
@@ -517,13 +572,17 @@ static void all_short_packets(void **state)
 	(void)state;
 	for (uint64_t room = 5; room <= 6; room++) {
 		struct rx_bind bind = {(uint8_t *)1, room, 2, 1, 8, 0, NULL};
-		struct arrival kinds[12];
+		struct arrival kinds[12 + 8];
+		uint32_t all = 12;
 
 		for (uint32_t i = 0; i < 12; i++)
 			kinds[i] = (struct arrival){i / 3, i % 3};
+		for (uint32_t len = 0; len <= room + 1; len++)
+			kinds[all++] = (struct arrival){SAY_END, len};
 		all_sequences(&bind, kinds, 12, 4);
+		all_sequences(&bind, kinds, all, 3);
 		bind.flags = RX_SPARSE;
-		all_sequences(&bind, kinds, 12, 3);
+		all_sequences(&bind, kinds, all, 3);
 	}
 }
 
@@ -663,6 +722,54 @@ static uint64_t commit_is_silent(struct rx_slot *s, uint32_t word, uint64_t mask
 	return had;
 }
 
+static int end_set_trusts(struct rx_slot *s, uint64_t bytes)
+{
+	uint64_t end;
+
+	if (rx_end_set(s, bytes) == RX_OK)
+		return RX_OK;
+	if (s->sparse || bytes > s->len || rx_end_is_set(s))
+		return RX_BEYOND_END;
+	end = (bytes / s->payload + 1) << 32 | bytes % s->payload;
+	atomic_store(&s->end, end | RX_END_FIRM);
+	return RX_OK;
+}
+
+static int end_set_is_soft(struct rx_slot *s, uint64_t bytes)
+{
+	int verdict = rx_end_set(s, bytes);
+
+	atomic_fetch_and(&s->end, ~RX_END_FIRM);
+	return verdict;
+}
+
+static int end_set_leaves_end_packet(struct rx_slot *s, uint64_t bytes)
+{
+	uint64_t chunk0 = atomic_load(s->chunks), was[2];
+	uint64_t at = bytes / s->payload;
+	int verdict;
+
+	if (bytes > s->len || at >= s->npkts)
+		return rx_end_set(s, bytes);
+	was[0] = atomic_load(&s->words[at / 64].claimed);
+	was[1] = atomic_load(&s->words[at / 64].committed);
+	verdict = rx_end_set(s, bytes);
+	atomic_store(&s->words[at / 64].claimed, was[0]);
+	atomic_store(&s->words[at / 64].committed, was[1]);
+	atomic_store(s->chunks, chunk0);
+	return verdict;
+}
+
+/* The end packet's bits alone: nobody looks whether that made its chunk full. */
+static int end_set_forgets_chunk(struct rx_slot *s, uint64_t bytes)
+{
+	uint64_t chunks = atomic_load(s->chunks);
+	int verdict = rx_end_set(s, bytes);
+
+	atomic_store(s->chunks, chunks);
+	return verdict;
+}
+
 static void planted_faults_are_seen(void **state)
 {
 	struct ops faulty[16];
@@ -683,6 +790,10 @@ static void planted_faults_are_seen(void **state)
 	PLANT(commit, commit_ends_one_early);
 	PLANT(commit, commit_first_chunk_only);
 	PLANT(commit, commit_is_silent);
+	PLANT(end_set, end_set_trusts);
+	PLANT(end_set, end_set_is_soft);
+	PLANT(end_set, end_set_leaves_end_packet);
+	PLANT(end_set, end_set_forgets_chunk);
 #undef PLANT
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t seed = 1;

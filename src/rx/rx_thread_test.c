@@ -36,6 +36,7 @@ struct hammer {
 	uint32_t pkts; /* that the message has */
 	uint32_t last_len;
 	bool write; /* copy bytes; else only count */
+	bool told;  /* the owner says meanwhile how long the message is */
 	uint64_t (*claim)(struct rx_slot *, struct rx_worker *, uint32_t, uint32_t, uint32_t);
 	pthread_barrier_t start;
 	_Atomic uint32_t running;
@@ -147,6 +148,16 @@ static void hammer_bind(struct hammer *h, uint64_t seed)
 	}
 }
 
+static void owner_tells(struct hammer *h, uint32_t slot)
+{
+	uint64_t bytes = (uint64_t)(h->pkts - 1) * PAYLOAD + h->last_len;
+
+	assert_int_equal(rx_end_set(&h->slots[slot], bytes), RX_OK);
+	assert_int_equal(rx_end_set(&h->slots[slot], bytes + 1),
+			 h->pkts == PKTS && h->last_len == PAYLOAD ? RX_OUT_OF_RANGE
+								   : RX_BEYOND_END);
+}
+
 /* Most copies of one packet. */
 static uint32_t hammer_round(struct hammer *h, uint64_t seed)
 {
@@ -164,9 +175,12 @@ static uint32_t hammer_round(struct hammer *h, uint64_t seed)
 	}
 	while (h->running) {
 		chunks_seen |= rx_dirty_take(&h->table, 0);
-		for (uint32_t slot = 0; slot < SLOTS; slot++)
+		for (uint32_t slot = 0; slot < SLOTS; slot++) {
+			if (h->told && (seed % 2 || chunks_seen >> slot & 1))
+				owner_tells(h, slot);
 			if (chunks_seen >> slot & 1)
 				owner_look(h, slot);
+		}
 		sched_yield();
 	}
 	for (uint32_t i = 0; i < h->nworkers; i++) {
@@ -183,7 +197,9 @@ static uint32_t hammer_round(struct hammer *h, uint64_t seed)
 		}
 		assert_int_equal(rx_slot_check(&h->slots[slot], true), 0);
 	}
-	if (most == 1)
+	if (most == 1 && h->told && h->last_len == 0) /* nobody's but the owner's, maybe */
+		assert_true(placed >= SLOTS * (h->pkts - 1));
+	else if (most == 1)
 		assert_true(placed == SLOTS * h->pkts && duplicates > 0);
 	return most;
 }
@@ -221,6 +237,20 @@ static void workers_share_words(void **state)
 		assert_int_equal(hammer_round(&hammer, seed), 1);
 		hammer_check_end(&hammer);
 	}
+}
+
+static void owner_sets_the_end(void **state)
+{
+	(void)state;
+	hammer.claim = rx_claim;
+	hammer.write = true;
+	hammer.told = true;
+	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+		hammer.nworkers = 1 + (uint32_t)(seed % 4);
+		assert_true(hammer_round(&hammer, seed) <= 1);
+		hammer_check_end(&hammer);
+	}
+	hammer.told = false;
 }
 
 /* Planted: a claim that looks and then sets. */
@@ -427,9 +457,8 @@ static void fence_under_fire(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(workers_share_words),
-		cmocka_unit_test(torn_claims_are_seen),
-		cmocka_unit_test(fence_attack),
+		cmocka_unit_test(workers_share_words),	cmocka_unit_test(owner_sets_the_end),
+		cmocka_unit_test(torn_claims_are_seen), cmocka_unit_test(fence_attack),
 		cmocka_unit_test(fence_under_fire),
 	};
 

@@ -18,6 +18,24 @@ void twin_bind(struct twin *t, uint64_t len, uint32_t payload, uint32_t chunk, u
 	t->npkts = len == 0 ? 1 : (uint32_t)((len + payload - 1) / payload);
 }
 
+/* Packets of a message of so many bytes, its end packet included. */
+static uint32_t end_pkts(const struct twin *t, uint64_t bytes)
+{
+	uint32_t full = (uint32_t)(bytes / t->payload);
+
+	if (bytes == t->len && bytes == (uint64_t)full * t->payload && full > 0)
+		return full;
+	return full + 1; /* a short packet, or an empty one */
+}
+
+/* How long packet `pkt` of the message is that was told. */
+static uint32_t told_len(const struct twin *t, uint32_t pkt)
+{
+	uint64_t at = (uint64_t)pkt * t->payload;
+
+	return t->told_bytes - at < t->payload ? (uint32_t)(t->told_bytes - at) : t->payload;
+}
+
 /* "It ends at its first packet, in index order, that is shorter than the payload." */
 bool twin_end(const struct twin *t, uint32_t *npkts, uint64_t *bytes)
 {
@@ -25,6 +43,11 @@ bool twin_end(const struct twin *t, uint32_t *npkts, uint64_t *bytes)
 	*bytes = t->len;
 	if (t->sparse)
 		return false;
+	if (t->told) {
+		*npkts = end_pkts(t, t->told_bytes);
+		*bytes = t->told_bytes;
+		return true;
+	}
 	for (uint32_t pkt = 0; pkt < t->npkts; pkt++) {
 		bool last = pkt == t->npkts - 1;
 
@@ -35,6 +58,34 @@ bool twin_end(const struct twin *t, uint32_t *npkts, uint64_t *bytes)
 		}
 	}
 	return false;
+}
+
+int twin_end_set(struct twin *t, uint64_t bytes, bool *news)
+{
+	uint32_t pkts, npkts, last;
+	uint64_t known;
+
+	*news = false;
+	if (t->sparse)
+		return RX_INVALID;
+	if (bytes > t->len)
+		return RX_OUT_OF_RANGE;
+	if (t->told)
+		return t->told_bytes == bytes ? RX_OK : RX_BEYOND_END;
+	pkts = end_pkts(t, bytes);
+	last = pkts - 1;
+	for (uint32_t pkt = pkts; pkt < t->npkts; pkt++)
+		if (t->claimed[pkt])
+			return RX_BEYOND_END;
+	if (twin_end(t, &npkts, &known) ? known != bytes : t->committed[last])
+		return RX_BEYOND_END;
+	t->told = true;
+	t->told_bytes = bytes;
+	if (bytes == (uint64_t)last * t->payload && !t->claimed[last]) {
+		t->claimed[last] = t->committed[last] = *news = true;
+		t->pkt_len[last] = 0;
+	}
+	return RX_OK;
 }
 
 int twin_index(struct twin *t, uint64_t offset, uint32_t *index)
@@ -66,7 +117,7 @@ int twin_admit(struct twin *t, uint32_t first, uint32_t count, uint32_t last_len
 		t->out_of_range += count;
 		return RX_OUT_OF_RANGE;
 	}
-	if (last >= end) {
+	if (last >= end || (t->told && last_len != told_len(t, (uint32_t)last))) {
 		t->beyond_end += count;
 		return RX_BEYOND_END;
 	}

@@ -18,6 +18,8 @@ struct twin {
 	uint32_t chunk; /* packets in one */
 	uint32_t imm_frags;
 	bool sparse;
+	bool told; /* how long it is: told_bytes */
+	uint64_t told_bytes;
 	uint32_t npkts;
 	bool claimed[TWIN_PKTS];
 	bool committed[TWIN_PKTS];
@@ -34,6 +36,8 @@ struct twin {
 void twin_bind(struct twin *t, uint64_t len, uint32_t payload, uint32_t chunk, uint32_t imm_frags,
 	       bool sparse);
 bool twin_end(const struct twin *t, uint32_t *npkts, uint64_t *bytes);
+/* `news`: a packet was committed. */
+int twin_end_set(struct twin *t, uint64_t bytes, bool *news);
 int twin_index(struct twin *t, uint64_t offset, uint32_t *index);
 int twin_admit(struct twin *t, uint32_t first, uint32_t count, uint32_t last_len);
 /* Takes what it can of an admitted run; took[i] says whether packet first + i was new. */

@@ -187,6 +187,7 @@ int sdr_ctx_query(const struct sdr_ctx *ctx, struct sdr_ctx_info *info)
 		   (ctx->caps.flags & FABRIC_CAP_VIRTUAL_TIME ? SDR_CAP_VIRTUAL_TIME : 0) |
 		   (ctx->caps.flags & FABRIC_CAP_WORKERS ? SDR_CAP_WORKERS : 0) |
 		   (ctx->caps.flags & FABRIC_CAP_SILENT_LATE ? SDR_CAP_SILENT_LATE : 0) |
+		   (ctx->caps.flags & FABRIC_CAP_NO_PAYLOAD ? SDR_CAP_NO_PAYLOAD : 0) |
 		   (sdk_is_rocev2(ctx) ? SDR_CAP_ROCEV2 : 0);
 	out.max_channels = ctx->caps.max_channels;
 	out.max_payload_bytes = ctx->caps.max_payload_bytes;

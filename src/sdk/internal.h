@@ -166,6 +166,7 @@ struct sdr_send {
 	uint32_t next_pkt; /* one-shot: first packet that has not left */
 	uint32_t flags;	   /* copy of the slot's, kept when the slot moves on */
 	bool oneshot;
+	bool sparse; /* any packets of it, never an end */
 	bool in_line;
 	bool ended; /* no more continues, or all of a one-shot has left */
 	bool released;
@@ -332,6 +333,7 @@ struct sdr_qp {
 	uint32_t generations; /* agreed; 1 but in rocev2 */
 	uint32_t max_pkts;    /* of a message */
 	uint32_t imm_pkts;    /* that carry the user's immediate */
+	uint16_t peer_offers; /* user_offers of the other end */
 	bool serving;	      /* in qp_service(), which leaves nothing undone */
 	bool active;
 };

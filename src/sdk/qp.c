@@ -245,7 +245,8 @@ static void blob_fill(const struct sdr_qp *qp, struct wire_blob *blob)
 	blob->messages_log2 = (uint8_t)__builtin_ctz(qp->attr.messages);
 	blob->psn = local.start_psn;
 	blob->listen = qp->ctx->listen;
-	blob->offered = WIRE_FEATURE_TRAINS;
+	blob->offered = WIRE_FEATURE_TRAINS | (uint64_t)qp->attr.user_offers
+						      << WIRE_FEATURE_USER_SHIFT;
 	blob_addr(qp->ctx, &local, blob);
 	if (sdk_is_rocev2(qp->ctx))
 		blob_rocev2(qp, &local, blob);
@@ -447,6 +448,7 @@ int sdr_qp_connect(struct sdr_qp *qp, const void *info, size_t len,
 		return err;
 	}
 	qp->channels = agreed.channels;
+	qp->peer_offers = (uint16_t)(peer.offered >> WIRE_FEATURE_USER_SHIFT);
 	qp->attr.messages = 1u << agreed.messages_log2;
 	qp->payload_max = (uint32_t)u64_min(qp->ctx->caps.max_payload_bytes, peer.max_payload);
 	sdk_qp_state(qp, SDR_QP_CONNECTING);
@@ -526,6 +528,7 @@ int sdr_qp_query(const struct sdr_qp *qp, struct sdr_qp_info *info)
 		.chunk_pkts = qp->attr.chunk_pkts,
 		.messages = qp->attr.messages,
 		.heard_age_ns = UINT64_MAX,
+		.peer_offers = qp->peer_offers,
 	};
 
 	if (qp->live)

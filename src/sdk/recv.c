@@ -154,13 +154,30 @@ static bool all_are(const struct rx_slot *slot, uint32_t n, bool want)
 	return true;
 }
 
+/* Has a packet of it come? One that only ends it may not have: see sdr_recv_length_set(). */
+static bool has_begun(const struct rx_slot *slot)
+{
+	uint32_t npkts = slot->npkts;
+	uint64_t bytes;
+
+	if (rx_end_is_set(slot)) {
+		(void)rx_end(slot, &npkts, &bytes);
+		npkts = (uint32_t)u64_div_up(bytes, slot->payload);
+	}
+	return !all_are(slot, npkts, false);
+}
+
 void sdk_rx_rebind(struct sdr_qp *qp, struct sdr_recv *recv, uint32_t payload)
 {
 	struct sdr_recv was = *recv;
+	uint64_t bytes;
+	uint32_t npkts;
+	bool told = rx_end_is_set(slot_of(recv));
 	int err;
 
+	(void)rx_end(slot_of(recv), &npkts, &bytes);
 	fence(qp, recv->message);
-	if (!all_are(slot_of(recv), slot_of(recv)->npkts, false)) {
+	if (has_begun(slot_of(recv))) {
 		err = -SDR_E_ABORTED; /* no change may concern a message that has begun */
 	} else if (u64_div_up(recv->length, payload) > qp->max_pkts) {
 		err = -EMSGSIZE;
@@ -169,6 +186,8 @@ void sdk_rx_rebind(struct sdr_qp *qp, struct sdr_recv *recv, uint32_t payload)
 		err = sdk_rx_bind(qp, recv);
 	}
 	if (!err) {
+		if (told)
+			(void)rx_end_set(rx_slot_of(qp->live->rx.table, recv->message), bytes);
 		sdk_words_put(qp->ctx, was.words, was.nwords);
 		return;
 	}
@@ -410,6 +429,17 @@ int sdr_recv_fill_end(struct sdr_recv *recv, uint32_t first, uint64_t mask)
 		return -EINVAL;
 	rx_fill_end(slot, first, mask << first % RX_WORD_PKTS);
 	recv->qp->live->rx.ready_hint = true;
+	return 0;
+}
+
+int sdr_recv_length_set(struct sdr_recv *recv, uint64_t length)
+{
+	struct sdk_rx *rx = &recv->qp->live->rx;
+
+	if (recv->state != RECV_POSTED ||
+	    rx_end_set(rx_slot_of(rx->table, recv->message), length) != RX_OK)
+		return -EINVAL;
+	rx->ready_hint = true; /* an end packet may count as arrived */
 	return 0;
 }
 

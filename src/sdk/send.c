@@ -62,6 +62,12 @@ void sdk_tx_fini(struct sdr_qp *qp)
 	alloc_free(qp->ctx->alloc, qp->live->tx.slot);
 }
 
+/* Older callers' structs end before it. */
+static bool wr_sparse(const struct sdr_send_wr *wr)
+{
+	return wr->size >= offsetof(struct sdr_send_wr, sparse) + sizeof(wr->sparse) && wr->sparse;
+}
+
 static int send_new(struct sdr_qp *qp, const struct sdr_send_wr *wr, bool oneshot,
 		    struct sdr_send **out)
 {
@@ -69,7 +75,8 @@ static int send_new(struct sdr_qp *qp, const struct sdr_send_wr *wr, bool onesho
 	struct sdr_send *send;
 
 	if (wr->remote_offset || (wr->length && !wr->addr) ||
-	    (wr->opcode != SDR_OP_WRITE && wr->opcode != SDR_OP_WRITE_IMM))
+	    (wr->opcode != SDR_OP_WRITE && wr->opcode != SDR_OP_WRITE_IMM) ||
+	    (oneshot && wr_sparse(wr)))
 		return -EINVAL;
 	if (qp->state == SDR_QP_ERROR)
 		return qp->error;
@@ -78,8 +85,8 @@ static int send_new(struct sdr_qp *qp, const struct sdr_send_wr *wr, bool onesho
 	tx = &qp->live->tx;
 	if (tx->slot && tx->next - tx->base >= qp->attr.messages)
 		return -EAGAIN;
-	if (u64_div_up(wr->length, tx->payload_wish) > qp->max_pkts)
-		return -EMSGSIZE;
+	if (u64_div_up(wr->length, tx->payload_wish) > qp->max_pkts && !wr_sparse(wr))
+		return -EMSGSIZE; /* a sparse one is cut to what its receive has room for */
 	if (sdk_tx_ready(qp) || !(send = handle_get(qp)))
 		return -ENOMEM;
 	send->addr = wr->addr;
@@ -88,6 +95,7 @@ static int send_new(struct sdr_qp *qp, const struct sdr_send_wr *wr, bool onesho
 	send->imm = wr->opcode == SDR_OP_WRITE_IMM ? wr->imm : 0;
 	send->cookie = wr->cookie;
 	send->oneshot = oneshot;
+	send->sparse = wr_sparse(wr);
 	if (oneshot && wr->opcode == SDR_OP_WRITE_IMM && qp->imm_pkts > 1)
 		send->imm_pkts = qp->imm_pkts;
 	send->message = tx->next++;
@@ -106,6 +114,27 @@ static uint64_t pkts_of(uint64_t length, uint64_t recv_length, uint32_t payload)
 	if (length % payload == 0 && (length < recv_length || length == 0))
 		pkts++;
 	return pkts;
+}
+
+/* Fixes the packets of a granted send. 0; -SDR_E_TOO_LONG; -EMSGSIZE. */
+static int pkts_fix(struct sdr_send *send, uint32_t payload)
+{
+	uint64_t most = send->qp->max_pkts, pkts;
+
+	if (send->sparse) {
+		/* All full: none that is shorter would end the message. */
+		pkts = u64_min(u64_min(send->length, send->recv_length) / payload, most);
+		send->length = pkts * payload;
+	} else if (send->length > send->recv_length) {
+		return -SDR_E_TOO_LONG;
+	} else {
+		pkts = pkts_of(send->length, send->recv_length, payload);
+	}
+	if (pkts > most)
+		return -EMSGSIZE; /* the payload has become smaller since it was posted */
+	send->payload = payload;
+	send->pkts = (uint32_t)pkts;
+	return 0;
 }
 
 static void cancel(struct sdr_send *send, int error)
@@ -136,8 +165,7 @@ static bool is_granted(const struct sdr_send *send)
 static int send_prepare(struct sdr_send *send)
 {
 	struct sdr_qp *qp = send->qp;
-	uint32_t payload;
-	uint64_t pkts;
+	int err;
 
 	if (send->error)
 		return send->error;
@@ -153,19 +181,10 @@ static int send_prepare(struct sdr_send *send)
 	    !payload_settled(qp, send->message))
 		return -EAGAIN;
 	send->recv_length = tx_slot(qp, send->message)->recv_length;
-	if (send->length > send->recv_length) {
-		cancel(send, -SDR_E_TOO_LONG);
-		return -SDR_E_TOO_LONG;
-	}
-	payload = send->planned ? send->planned : qp->live->tx.payload;
-	pkts = pkts_of(send->length, send->recv_length, payload);
-	if (pkts > qp->max_pkts) {
-		cancel(send, -EMSGSIZE); /* the payload has become smaller since it was posted */
-		return -EMSGSIZE;
-	}
-	send->payload = payload;
-	send->pkts = (uint32_t)pkts;
-	return 0;
+	err = pkts_fix(send, send->planned ? send->planned : qp->live->tx.payload);
+	if (err)
+		cancel(send, err);
+	return err;
 }
 
 static uint32_t run_max(const struct sdr_qp *qp, uint32_t payload)

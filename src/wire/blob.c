@@ -342,7 +342,7 @@ int wire_blob_negotiate(const struct wire_blob *local, const struct wire_blob *p
 	*agreed = (struct wire_agreed){
 		.version = version,
 		.mode = rocev2 ? WIRE_ROCEV2 : WIRE_SDR,
-		.features = local->offered & peer->offered,
+		.features = local->offered & peer->offered & ~WIRE_FEATURE_USER,
 		.payload = (uint32_t)u64_min(local->max_payload, peer->max_payload),
 		.chunk_log2 = (uint8_t)u64_max(local->chunk_log2, peer->chunk_log2),
 		.channels = u8_min(local->channels, peer->channels),

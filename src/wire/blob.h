@@ -10,7 +10,7 @@
  *	+---------------+---------------+-------------------------------+   2 + 2 + length
  *
  *	type  value                        must be there
- *	  1   required 8, offered 8        yes      features
+ *	  1   required 8, offered 8        yes      features; 48 .. 63 are the user's
  *	  2   mode 1                       yes      enum wire_mode it asks for
  *	  3   qpn 4                        yes
  *	  4   token 8                      yes      what packets to this end carry
@@ -53,6 +53,9 @@
 #define WIRE_FEATURE_CODES (UINT64_C(1) << 1)
 #define WIRE_FEATURE_ROCEV2_WIRE (UINT64_C(1) << 2)
 #define WIRE_FEATURE_TRAINS (UINT64_C(1) << 3) /* measures TRAIN, answers TRAIN_SEEN */
+/* What these 16 mean is for who uses the QP to know; negotiation leaves them alone. */
+#define WIRE_FEATURE_USER_SHIFT 48
+#define WIRE_FEATURE_USER (UINT64_C(0xffff) << WIRE_FEATURE_USER_SHIFT)
 
 /* Bounds that the decoder checks. */
 #define WIRE_BLOB_MAX_PAYLOAD 65535u
@@ -109,7 +112,7 @@ int wire_blob_get(const uint8_t *buf, size_t len, struct wire_blob *out);
 struct wire_agreed {
 	uint8_t version;
 	enum wire_mode mode;
-	uint64_t features;
+	uint64_t features; /* none of the user's */
 	uint32_t payload;
 	uint8_t chunk_log2;
 	uint8_t channels;

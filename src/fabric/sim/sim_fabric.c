@@ -18,7 +18,8 @@ static void sim_caps(const struct fabric *fabric, struct fabric_caps *out)
 	*out = (struct fabric_caps){
 		.flags = FABRIC_CAP_VIRTUAL_TIME |
 			 (d->nic ? FABRIC_CAP_SILENT_LATE : FABRIC_CAP_NO_REWRITE) |
-			 (d->zero_copy_ns ? FABRIC_CAP_ZERO_COPY : 0),
+			 (d->zero_copy_ns ? FABRIC_CAP_ZERO_COPY : 0) |
+			 (f->sim->payload_off ? FABRIC_CAP_NO_PAYLOAD : 0),
 		.max_payload_bytes = f->attr.max_payload,
 		.max_train_bytes = UINT32_MAX,
 		.max_channels = FABRIC_MAX_CHANNELS,
