@@ -429,11 +429,13 @@ int rel_scheme_complete(struct rel_params *params)
 		return -EINVAL;
 	p.rto_multiple = (double)(uint32_t)(p.rto_multiple * MILLI + 0.5) / MILLI;
 	if (!(kind->takes & BIT(KEY_K))) {
+		if (p.hybrid && !p.policy)
+			return -EINVAL;
 		*params = kind->is;
 		params->policy = p.policy;
 		params->rto_multiple = p.rto_multiple;
 		params->copies = p.policy ? 1 : p.copies;
-		return p.hybrid && !p.policy ? -EINVAL : 0;
+		return 0;
 	}
 	if (p.repair == REL_REPAIR_GBN || !p.k || !p.m || p.k > REL_CODE_SYMBOLS_MAX ||
 	    p.m > REL_CODE_SYMBOLS_MAX - p.k)
