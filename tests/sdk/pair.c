@@ -12,6 +12,7 @@ static const struct sdr_sim_link clean = {
 	.size = sizeof(clean), .rate_bps = 10000000000, .delay_ns = 10 * MS};
 
 const struct sdr_sim_device *pair_device;
+bool pair_payload_off;
 
 const struct sdr_sim_device *const pair_devices[] = {
 	&(const struct sdr_sim_device){.size = sizeof(struct sdr_sim_device), .like = "udp"},
@@ -28,6 +29,8 @@ bool pair_is_rocev2(void)
 void pair_open(struct pair *p, uint64_t seed, const struct sdr_qp_attr *attr)
 {
 	assert_int_equal(sdr_sim_create(seed, &p->sim), 0);
+	if (pair_payload_off)
+		assert_int_equal(sdr_sim_payload_off(p->sim), 0);
 	for (int i = 0; i < 2; i++) {
 		struct sdr_ctx_attr ca = {.size = sizeof(ca), .listen = i == 1};
 

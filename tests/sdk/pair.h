@@ -26,6 +26,8 @@ extern const struct sdr_sim_device *pair_device;
 /* Those that tests of everything run on. NULL ends the list. */
 extern const struct sdr_sim_device *const pair_devices[];
 bool pair_is_rocev2(void);
+/* The next pairs' worlds carry no payload. */
+extern bool pair_payload_off;
 
 /* Clean 10 ms links of 10 Gbit/s; qp attributes may be NULL. */
 void pair_open(struct pair *p, uint64_t seed, const struct sdr_qp_attr *attr);
