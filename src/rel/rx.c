@@ -16,6 +16,7 @@ int rel_rx_init(struct rel_rx *rx, const struct rel_rx_params *params,
 {
 	*rx = (struct rel_rx){.alloc = *alloc, .params = *params};
 	rx->dirty_end = &rx->dirty;
+	rx->ready_end = &rx->ready;
 	if (!rx->params.rtt_ns)
 		rx->params.rtt_ns = RTT_GUESS_NS;
 	rx->span = alloc_zeroed(&rx->alloc, REL_RX_SPANS * sizeof(*rx->span));
@@ -106,6 +107,7 @@ void rel_rx_close(struct rel_rx *rx, uint32_t message)
 	if (!msg)
 		return;
 	rel_rx_undirty(rx, msg);
+	rel_rx_code_free(rx, msg);
 	leave_place(&rx->round, msg);
 	leave_place(&rx->holes, msg);
 	leave_place(&rx->cursor, msg);
@@ -168,6 +170,12 @@ static void seen(struct rel_rx *rx, struct rel_rx_msg *msg)
 {
 	if (rx->any_seen && !seq32_before(rx->top_message, msg->message))
 		return;
+	/* All of those before it was sent before it. */
+	struct rel_rx_msg *below = rx->top ? rx->top : rx->oldest;
+	for (; rx->ncoded && below != msg; below = below->after) {
+		if (below->code)
+			rel_rx_code_report(rx, below, below->code->layout.nblocks);
+	}
 	rx->any_seen = true;
 	rx->top_message = msg->message;
 	rx->top = msg;
@@ -226,6 +234,8 @@ bool rel_rx_feed(struct rel_rx *rx, uint32_t message, uint32_t first_word, const
 	if (!rel_rx_learn(rx, msg, first_word, words, nwords))
 		rx->blind = true;
 	raise_high(rx, msg, first_word, words, nwords);
+	if (msg->code)
+		rel_rx_code_seen(rx, msg);
 	bool more = raise_cum(msg, first_word, words, nwords);
 	rel_rx_known_trim(rx, msg);
 	if (rx->building && rx->asked.nwords && rx->asked.message == message &&
@@ -260,7 +270,10 @@ void rel_rx_dirty(struct rel_rx *rx, uint32_t message)
 void rel_rx_arrived(struct rel_rx *rx, uint64_t total_pkts, uint64_t now_ns)
 {
 	rx->now_ns = u64_max(rx->now_ns, now_ns);
-	rx->arrived = u64_max(rx->arrived, total_pkts);
+	if (total_pkts <= rx->arrived)
+		return;
+	rx->arrived = total_pkts;
+	rx->arrived_ns = rx->now_ns;
 }
 
 void rel_rx_set_rtt(struct rel_rx *rx, uint64_t rtt_ns)
@@ -274,28 +287,43 @@ void rel_rx_kick(struct rel_rx *rx)
 	rx->kicked = true;
 }
 
+/*
+ * The first repeat lets the sender's reorder window pass, no longer: the age of what arrived
+ * last then proves the holes.
+ */
+static uint64_t repeat_ns(const struct rel_rx *rx, uint64_t turn)
+{
+	if (rx->full) /* one ACK does not hold what is to be repeated */
+		return rx->last_ack_ns + turn;
+	if (rx->repeats_left < REL_RX_TELLS - 1)
+		return rx->last_ack_ns + 4 * turn;
+	return u64_max(rx->arrived_ns + rel_rx_proof_ns(rx), rx->last_ack_ns + REL_RX_ACK_GAP_NS);
+}
+
 uint64_t rel_rx_ack_deadline(const struct rel_rx *rx, uint64_t now_ns)
 {
 	uint64_t turn = u64_max(rx->params.rtt_ns / REL_ACKS_PER_RTT, REL_RX_ACK_GAP_NS);
+	uint64_t soon = u64_max(turn / 4, REL_RX_ACK_GAP_NS);
 	uint64_t pending = rx->arrived - rx->acked_arrived;
 	uint64_t enough = REL_RX_ACK_PKTS;
-	uint64_t wait;
+	uint64_t at = UINT64_MAX;
 	if (rx->full) { /* more is to be told than the last one had room for */
 		enough /= 2;
-		turn = u64_max(turn / 4, REL_RX_ACK_GAP_NS);
+		turn = soon;
 	}
 	if (pending >= enough || rx->ndirty >= REL_RX_ACK_SPANS)
-		wait = rx->gap_ns;
+		at = rx->last_ack_ns;
+	else if (rx->failed)
+		at = rx->last_ack_ns + soon;
 	else if (pending || rx->kicked)
-		wait = u64_max(turn, rx->gap_ns);
-	else if (rx->repeats_left && rx->full) /* one ACK does not hold what is to be repeated */
-		wait = u64_max(turn, rx->gap_ns);
-	else if (rx->repeats_left) /* the first lets the sender's reorder window pass */
-		wait = u64_max(rx->repeats_left == REL_RX_TELLS - 1 ? turn + turn / 4 : 4 * turn,
-			       rx->gap_ns);
-	else
-		return UINT64_MAX;
-	return rx->any_acked ? rx->last_ack_ns + wait : now_ns;
+		at = rx->last_ack_ns + turn;
+	else if (rx->repeats_left)
+		at = repeat_ns(rx, turn);
+	if (rx->proof_ns)
+		at = u64_min(at, u64_max(rx->proof_ns, rx->last_ack_ns + soon));
+	if (at == UINT64_MAX)
+		return at;
+	return rx->any_acked ? u64_max(at, rx->last_ack_ns + rx->gap_ns) : now_ns;
 }
 
 size_t rel_rx_memory_bytes(const struct rel_rx *rx)
@@ -305,6 +333,7 @@ size_t rel_rx_memory_bytes(const struct rel_rx *rx)
 		sum += sizeof(*msg) + msg->nknown * sizeof(struct rel_known *);
 		for (uint32_t i = 0; i < msg->nknown; i++)
 			sum += msg->known[i] ? sizeof(struct rel_known) : 0;
+		sum += rel_rx_code_bytes(msg);
 	}
 	return sum;
 }
@@ -312,7 +341,8 @@ size_t rel_rx_memory_bytes(const struct rel_rx *rx)
 void rel_rx_check(const struct rel_rx *rx)
 {
 	const struct rel_rx_msg *before = NULL, *top = NULL;
-	uint32_t n = 0, ndirty = 0;
+	uint32_t n = 0, ndirty = 0, ncoded = 0;
+	uint64_t nfail = 0;
 	bool holes = !rx->holes.msg, round = !rx->round.msg, cursor = !rx->cursor.msg,
 	     prefix = !rx->prefix;
 	for (const struct rel_rx_msg *msg = rx->oldest; msg; msg = msg->after) {
@@ -329,10 +359,15 @@ void rel_rx_check(const struct rel_rx *rx)
 		cursor |= msg == rx->cursor.msg;
 		prefix |= msg == rx->prefix;
 		ndirty += msg->is_dirty;
+		ncoded += msg->code != NULL;
+		nfail += msg->code ? msg->code->nfail : 0;
+		if (msg->code)
+			rel_rx_code_check(rx, msg);
 		before = msg;
 		n++;
 	}
 	SDR_ASSERT(n == rx->nopen && rx->newest == before && top == rx->top);
+	SDR_ASSERT(ncoded == rx->ncoded && nfail == rx->nfail);
 	SDR_ASSERT(round && holes && cursor && prefix && ndirty == rx->ndirty);
 	for (const struct rel_rx_msg *msg = rx->dirty; msg; msg = msg->next_dirty)
 		ndirty--;

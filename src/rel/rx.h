@@ -22,9 +22,11 @@
  *	while (rel_rx_next_block(rx, &message, &block))
  *		decode it, set the bits of what was made good, feed them; rel_rx_block_done()
  * An ACK names the blocks that lack symbols though all of their first parity should be here:
- * something sent later was seen (a later group, or the last row of parity), or nothing came for
- * REL_ACKS_PER_RTT'th of a round trip. They make an ACK due at once, and are named in each ACK that
- * has room, in turn.
+ * something sent later was seen (their last row of parity or a later block's, a group of a later
+ * batch, a later message), or nothing came for REL_ACKS_PER_RTT'th of a round trip. The first of
+ * them make an ACK due at once (a quarter of a turn after the last one), and again when the
+ * sender's reorder window is over, so that the channels' facts prove it; they are named in each ACK
+ * that has room, in turn.
  *
  * What the scan asks for:
  *	look    what lies beyond the highest packet of dirty messages, and a slice that rotates
@@ -42,8 +44,9 @@
  * Rate: an ACK at once after a pause, then at most REL_ACKS_PER_RTT an RTT or one for
  * REL_RX_ACK_PKTS packets, whichever is more (up to four times and twice as many while ACKs
  * have no room for all that is to be told), never above ack_bps; after the last arrival
- * it is repeated twice, and on until each change was told three times; then the sender has to
- * ask (probe).
+ * it is repeated twice, first just after the sender's reorder window, when the age of what
+ * arrived last proves the holes, and on until each change was told three times; then the sender
+ * has to ask (probe).
  */
 #ifndef SDR_REL_RX_H
 #define SDR_REL_RX_H
@@ -66,6 +69,7 @@
 #define REL_RX_LOOK_WORDS 16384u	  /* ... and that it looks at */
 #define REL_RX_SPANS 4096u		  /* changes remembered; beyond it the cursor finds them */
 #define REL_RX_TELLS 3u			  /* ACKs that tell a change */
+#define REL_RX_PROOF_SLACK_NS UINT64_C(20000) /* an ACK for proof, after the reorder window */
 
 /* A channel as the owner saw it just before the words; counts since the start. */
 struct rel_channel_fact {
@@ -151,6 +155,7 @@ struct rel_rx {
 	uint64_t now_ns; /* the latest that we were told */
 	/* When. */
 	uint64_t arrived, acked_arrived; /* packets so far; at the last ACK */
+	uint64_t arrived_ns;		 /* when the last one was heard of */
 	uint64_t last_ack_ns;
 	uint64_t gap_ns; /* that ack_bps asks for after the last ACK */
 	uint32_t repeats_left;
@@ -163,6 +168,17 @@ struct rel_rx {
 	uint32_t round_words, last_round_words; /* of this round so far; of the whole last one */
 	struct rel_rx_msg *prefix;		/* of what is whole; NULL: start at top */
 	uint32_t prefix_at;			/* its next window ends here */
+	/* Codes. */
+	struct rel_rx_msg *ready, **ready_end; /* with blocks to decode: first in, first out */
+	uint32_t ncoded;
+	uint64_t nfail;	    /* failed blocks of all messages */
+	bool failed;	    /* some since the last ACK */
+	uint64_t failed_ns; /* the last time that some failed */
+	uint64_t proof_ns;  /* an ACK is due then, for proof; 0: none is */
+	bool deficits_cut;  /* the last ACK had no room for all; the next begins there: */
+	uint32_t deficit_message, deficit_block;
+	bool quiet;	  /* nothing has come for long: of the ACK being built */
+	uint64_t lacking; /* told in the last ACK */
 	/* The ACK being built. */
 	struct wire_ack_enc enc;
 	const struct rel_channel_fact *facts; /* the caller's, from begin to end */
@@ -219,9 +235,10 @@ bool rel_rx_feed(struct rel_rx *rx, uint32_t message, uint32_t first_word, const
 bool rel_rx_want_cum(const struct rel_rx *rx, uint32_t message, struct rel_rx_want *want);
 
 /*
- * The message has a code; only code, k, m, depth, span_start and parity_room of it matter. Packets
- * that came before are counted then. Once; 0; -EINVAL: unknown message, its end is not known, a
- * coding out of its ranges, or another one than before; -ENOMEM.
+ * The message has a code; only code, k, m, depth, span_start, span_pkts and parity_room of it
+ * matter. Packets that came before are counted then. 0, also if it is the same as before; -EINVAL:
+ * unknown message, its end is not known, a coding out of its ranges (a span of 0 too), or another
+ * one than before; -ENOMEM.
  */
 int rel_rx_code(struct rel_rx *rx, uint32_t message, const struct rel_coding *coding);
 /* Words of the parity message's bitmap, as rel_rx_feed(); any, at any time after rel_rx_code(). */
@@ -229,8 +246,9 @@ void rel_rx_feed_parity(struct rel_rx *rx, uint32_t message, uint32_t first_word
 			const uint64_t *words, uint32_t nwords);
 /*
  * Which words of the parity message may have news that matter: those of blocks that lack
- * something, up to the newest group seen. Starts anew where *at is 0, else goes on; false: that's
- * all. want->message is the coded message's number.
+ * something, up to the newest group seen, and each time that nothing new is found, further (so ask
+ * when something came). Starts anew where *at is 0, else goes on; false: that's all. want->message
+ * is the coded message's number, but the words are its parity message's.
  */
 bool rel_rx_want_parity(struct rel_rx *rx, uint32_t message, uint32_t *at,
 			struct rel_rx_want *want);
@@ -246,7 +264,7 @@ struct rel_rx_block {
 bool rel_rx_next_block(struct rel_rx *rx, struct rel_rx_block *out);
 /* It was decoded, or that failed: it comes again when a further symbol of it has come. */
 void rel_rx_block_done(struct rel_rx *rx, uint32_t message, uint32_t block);
-/* Data symbols of coded messages that lack, as told in the last ACK, for counters. */
+/* Symbols that blocks of coded messages lack, as told in the last ACK, for counters. */
 uint64_t rel_rx_lacking(const struct rel_rx *rx);
 
 void rel_rx_set_rtt(struct rel_rx *rx, uint64_t rtt_ns);

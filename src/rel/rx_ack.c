@@ -132,6 +132,7 @@ int rel_rx_ack_begin(struct rel_rx *rx, uint64_t now_ns, uint32_t write_below,
 	if (wire_ack_begin(&rx->enc, buf, cap, write_below, room) < 0)
 		return -ENOSPC;
 	mark_time(rx, now_ns);
+	rel_rx_deficits_begin(rx, now_ns, cap - (size_t)room * WIRE_ACK_CHANNEL_MAX_BYTES);
 	rx->facts = facts;
 	rx->nfacts = nfacts;
 	rx->building = true;
@@ -468,6 +469,7 @@ int rel_rx_ack_end(struct rel_rx *rx)
 	SDR_ASSERT(rx->building);
 	add_prefixes(rx);
 	add_channels(&rx->enc, rx->facts, rx->nfacts);
+	rel_rx_deficits_put(rx);
 	int len = wire_ack_end(&rx->enc);
 	rx->cursor_first = !rx->cursor_moved;
 	rx->building = false;

@@ -80,6 +80,8 @@ bool rel_rx_learn(struct rel_rx *rx, struct rel_rx_msg *msg, uint32_t first_word
 		all = all && known;
 		if (!known || (bits & ~*known) == 0)
 			continue;
+		if (msg->code)
+			rel_rx_code_learn(rx, msg, word, bits & ~*known);
 		*known |= bits;
 		/* Beyond the highest packet: what was jumped over is a hole to tell. */
 		bool jump = word > hi_word && word - hi_word <= JUMP_WORDS;
@@ -102,10 +104,19 @@ void rel_rx_known_copy(const struct rel_rx_msg *msg, uint32_t first_word, uint32
 	}
 }
 
+/* All of a page has come, though there was no memory to know of any of it. */
+static void learn_page(struct rel_rx *rx, struct rel_rx_msg *msg, uint32_t page)
+{
+	for (uint32_t i = 0; i < REL_KNOWN_WORDS; i++)
+		rel_rx_code_learn(rx, msg, page * REL_KNOWN_WORDS + i, ~UINT64_C(0));
+}
+
 void rel_rx_known_trim(struct rel_rx *rx, struct rel_rx_msg *msg)
 {
 	uint32_t whole = msg->cum / REL_UNIT / REL_KNOWN_WORDS;
 	for (; msg->known_from < whole; msg->known_from++) {
+		if (msg->code && !msg->known[msg->known_from])
+			learn_page(rx, msg, msg->known_from);
 		alloc_free(&rx->alloc, msg->known[msg->known_from]);
 		msg->known[msg->known_from] = NULL;
 	}
