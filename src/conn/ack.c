@@ -9,7 +9,7 @@
 
 static void ack_feed(struct sdr_conn *conn, const struct rel_rx_want *want)
 {
-	const struct sdr_op *op = conn->rx_op[want->message & conn->mask];
+	const struct sdr_op *op = conn_rx_op(conn, want->message);
 	uint64_t words[REL_RX_WANT_WORDS];
 	struct sdr_recv_info info = {.size = sizeof(info)};
 	uint64_t first = (uint64_t)want->first_word * REL_UNIT;
@@ -17,7 +17,7 @@ static void ack_feed(struct sdr_conn *conn, const struct rel_rx_want *want)
 
 	SDR_ASSERT(want->nwords <= REL_RX_WANT_WORDS);
 	memset(words, 0, want->nwords * sizeof(words[0]));
-	if (op && op->number == want->message) {
+	if (op && op->message == want->message) {
 		(void)sdr_recv_query(op->recv, &info);
 		if (first < info.pkts)
 			(void)sdr_recv_pkts_get(op->recv, first, u64_min(n, info.pkts - first),
@@ -55,8 +55,8 @@ static void ack_send(struct sdr_conn *conn, uint64_t now)
 
 	recv_facts(conn, now);
 	conn->acked_ns = now;
-	if (rel_rx_ack_begin(&conn->rx, now, conn->rx_base, conn->fact, conn->channels, body,
-			     u64_min(sizeof(body), conn->qi.max_ctrl_bytes)))
+	if (rel_rx_ack_begin(&conn->rx, now, conn_rx_message(conn, conn->rx_base), conn->fact,
+			     conn->channels, body, u64_min(sizeof(body), conn->qi.max_ctrl_bytes)))
 		return;
 	while (rel_rx_scan(&conn->rx, &want))
 		ack_feed(conn, &want);

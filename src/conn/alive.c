@@ -52,7 +52,7 @@ static void ask(struct sdr_conn *conn, uint64_t now)
 		return;
 	if (conn->qi.unanswered_ns || conn->qi.heard_age_ns < rto || now - conn->ask_ns < rto)
 		return;
-	if (!conn->tx_used && !rel_rx_high(&conn->rx, conn->rx_base))
+	if (!conn->tx_used && !rel_rx_high(&conn->rx, conn_rx_message(conn, conn->rx_base)))
 		return; /* waiting for the peer to begin is no work */
 	conn->ask_ns = now;
 	(void)sdr_qp_ping(conn->qp);

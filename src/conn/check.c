@@ -13,8 +13,11 @@ static void check_ops(const struct sdr_conn *conn, bool recvs)
 	uint32_t base = recvs ? conn->rx_base : conn->tx_base;
 	uint32_t open = recvs ? conn->rx_open : conn->tx_open;
 	uint32_t next = recvs ? conn->rx_next : conn->tx_next;
+	bool paired = recvs ? conn->rx_paired : conn->tx_paired;
+	bool half = recvs ? conn->rx_half : conn->tx_half;
 	uint32_t used = 0;
 
+	SDR_ASSERT(paired || !half);
 	SDR_ASSERT(next - base <= conn->mask + 1 && open - base <= next - base);
 	for (uint32_t i = 0; i <= conn->mask; i++) {
 		const struct sdr_op *op = ops[(base + i) & conn->mask];
@@ -23,6 +26,9 @@ static void check_ops(const struct sdr_conn *conn, bool recvs)
 			continue;
 		used++;
 		SDR_ASSERT(op->number == base + i && i < next - base);
+		SDR_ASSERT(op->message == op->number << paired);
+		SDR_ASSERT(paired == (recvs ? op->parity_recv != NULL : op->parity_send != NULL) ||
+			   (half && op->number + 1 == next));
 		SDR_ASSERT(op->conn == conn && op->is_recv == recvs);
 		SDR_ASSERT(op->state == OP_POSTED || op->state == OP_OPEN);
 		SDR_ASSERT(recvs ? op->recv != NULL : op->send != NULL);
@@ -31,6 +37,8 @@ static void check_ops(const struct sdr_conn *conn, bool recvs)
 	SDR_ASSERT(base == next || ops[base & conn->mask]);
 	(void)open;
 	(void)used;
+	(void)paired;
+	(void)half;
 }
 
 /* How many operations of a pool are not free. */

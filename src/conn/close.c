@@ -25,7 +25,7 @@ static void close_send(struct sdr_conn *conn, uint8_t type)
 {
 	uint8_t body[8];
 
-	put_be32(body, conn->rx_base);
+	put_be32(body, conn_rx_message(conn, conn->rx_base));
 	put_be32(body + 4, 0);
 	(void)sdr_ctrl_send(conn->qp, type, body, sizeof(body), SDR_CHANNEL_ANY);
 }

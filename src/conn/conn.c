@@ -89,10 +89,11 @@ static int conn_qp_create(struct sdr_conn *conn)
 		.size = sizeof(attr),
 		.channels = conn->attr.channels,
 		.chunk_pkts = conn->attr.chunk_pkts,
-		.messages = conn->attr.messages,
+		.messages = pair_messages(conn),
 		.max_payload_bytes = conn->attr.max_payload_bytes,
 		.cookie = conn,
 		.tell_active = 1,
+		.user_offers = pair_offers(conn),
 	};
 
 	if (!attr.channels) {
@@ -260,6 +261,7 @@ static int conn_up(struct sdr_conn *conn, uint64_t now)
 
 	name_peer(conn);
 	conn->channels = conn->qi.channels;
+	pair_setup(conn);
 	err = send_setup(conn);
 	if (err)
 		return err;
@@ -343,6 +345,7 @@ static void service_open(struct sdr_conn *conn, uint64_t now)
 	service_ctrl(conn);
 	if (!conn_is_open(conn))
 		return;
+	pair_service(conn, now);
 	recv_service(conn, now);
 	hint_service(conn, now);
 	ops_deadlines(conn, now);
@@ -396,7 +399,7 @@ void conn_schedule(struct sdr_conn *conn, uint64_t now)
 		at = now;
 	} else if (conn_is_open(conn)) {
 		at = u64_min(send_deadline(conn), ack_deadline(conn, now));
-		at = u64_min(at, hint_deadline(conn));
+		at = u64_min(at, u64_min(hint_deadline(conn), pair_deadline(conn)));
 		at = u64_min(at, u64_min(alive_deadline(conn, now), close_deadline(conn)));
 		if (node)
 			at = u64_min(at, node->key);

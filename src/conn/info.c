@@ -31,7 +31,7 @@ static uint64_t open_bytes(const struct sdr_conn *conn)
 		const struct sdr_op *op = conn->rx_op[n & conn->mask];
 
 		if (op)
-			sum += u64_min(op->length, (uint64_t)rel_rx_cum(&conn->rx, n) *
+			sum += u64_min(op->length, (uint64_t)rel_rx_cum(&conn->rx, op->message) *
 							   conn->qi.recv_payload_bytes);
 	}
 	return sum;

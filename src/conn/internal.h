@@ -13,7 +13,10 @@
  *   send.c       writes: grants, what rel/ says to send, window and pacing, endings
  *   recv.c       receives: bits to rel/, completion
  *   ack.c        ACKs out and in, samples to cc/
- *   announce.c   WRITE: immediates that packets cannot carry
+ *   pair.c       the second message of a write, for parity: posting, room, ending
+ *   parity.c     codes, sending: the scheme that a write gets, parity as it is asked for
+ *   decode.c     codes, receiving: WRITE with a code, parity to rel/, lost packets made good
+ *   announce.c   WRITE: length, code and immediate of a write
  *   alive.c      stalled, recovered, dead
  *   close.c      CLOSE and its echo
  *   handshake.c  TCP: frames; hs_client.c and hs_server.c its two ends
@@ -22,8 +25,9 @@
  *   check.c      what must hold, for tests
  *
  * It deliberately knows nothing of packets' bytes, sockets of the data path and workers.
- * Write w is message w of the SDK's QP and receive r is its receive r (until codes pair
- * them up). Grants, ends of messages, aborts and the done state are the SDK's.
+ * Write w is message w of the SDK's QP and receive r is its receive r; in a paired direction
+ * they are messages 2w (data) and 2w + 1 (parity). rel/ and ACKs know messages, WRITE and the
+ * tables here writes. Grants, ends of messages, aborts and the done state are the SDK's.
  *
  * The order within a progress (net.c): sockets are read dry, then for each connection
  * control messages, receives, ACKs, endings and grants of writes, timers, new packets.
@@ -57,7 +61,8 @@
 #define CONN_HELLO_TIMEOUT_NS (5 * NS_PER_S)
 #define CONN_HELLO_GRACE_NS (200 * NS_PER_MS) /* nobody is pushed out before */
 #define CONN_ACCEPT_PAUSE_NS (100 * NS_PER_MS)
-#define CONN_AGAIN_NS (50 * NS_PER_US)	    /* the device was full: look again */
+#define CONN_HALF_NS NS_PER_MS	       /* the second message of a pair was refused: post it again */
+#define CONN_AGAIN_NS (50 * NS_PER_US) /* the device was full: look again */
 #define CONN_QUANTUM_NS (200 * NS_PER_US)   /* of the rate: a train's length */
 #define CONN_ACK_HOLD_NS (100 * NS_PER_US)  /* between ACKs to a peer that has our answer */
 #define CONN_BURST_NS (500 * NS_PER_US)	    /* of the rate: what a pacer saves up at least ... */
@@ -66,6 +71,10 @@
 #define CONN_ADDRS_MAX 16u
 #define CONN_TARGET_LEN 96u
 #define CONN_IMM_SAID UINT32_MAX /* in packets: WRITE says the immediate */
+
+/* user_offers of the QP: what this end does with codes. */
+#define CONN_OFFER_CAN 1u  /* decodes */
+#define CONN_OFFER_WANT 2u /* may send writes with a code */
 
 /* Types of control messages that are ours (PROTOCOL: Control). */
 #define CONN_CTRL_WRITE 9u
@@ -91,6 +100,7 @@ struct sdr_op {
 	struct sdr_recv *recv;
 	uint64_t length;
 	uint32_t number;
+	uint32_t message; /* the SDK's number of its data; parity has the next one */
 	uint32_t payload; /* write: once open */
 	uint32_t pkts;
 	uint32_t flags; /* enum sdr_op_flags */
@@ -103,6 +113,9 @@ struct sdr_op {
 	bool said;  /* receive: WRITE came, and said this: */
 	uint32_t said_imm;
 	uint64_t said_length;
+	/* Paired; NULL while the second post is owed. */
+	struct sdr_send *parity_send;
+	struct sdr_recv *parity_recv;
 	struct sdr_completion done; /* cookie and posted_ns from the start */
 };
 
@@ -163,12 +176,18 @@ struct conn_stats {
 	uint64_t rx_done_bytes;
 	uint64_t acks_sent;
 	uint64_t writes_done, recvs_done;
+	uint64_t tx_parity_bytes;
+	uint64_t writes_coded, writes_no_room;
+	uint64_t bad_writes; /* WRITEs that cannot be */
+	uint64_t rx_decoded_pkts, rx_decoded_blocks;
 };
 
 /*
  * Invariants: (1) tx_base <= tx_open <= tx_next in serial order, receives alike; (2) the
  * op of number n, if it has not ended, is at op[n mod messages]; (3) tx_used counts the
- * writes that have not ended, rx_used the receives; (4) rel is there from UP on.
+ * writes that have not ended, rx_used the receives; (4) rel is there from UP on; (5) in a paired
+ * direction all numbers below tx_next have both their messages posted, but that the last one may
+ * lack its second (tx_half), and then nothing is posted before that is; receives alike.
  */
 struct sdr_conn {
 	struct sdr_net *net;
@@ -204,6 +223,10 @@ struct sdr_conn {
 	uint32_t tx_base, tx_open, tx_next, tx_used;
 	uint32_t rx_base, rx_open, rx_next, rx_used;
 	uint32_t reap_at;
+
+	bool tx_paired, rx_paired; /* from UP on */
+	bool tx_half, rx_half;
+	uint64_t half_at_ns; /* when it is tried again */
 
 	struct rel_tx tx;
 	struct rel_rx rx;
@@ -312,6 +335,27 @@ void conn_service(struct sdr_conn *conn, uint64_t now);
 /* Puts the connection's next deadline into the net's heap. */
 void conn_schedule(struct sdr_conn *conn, uint64_t now);
 bool conn_is_open(const struct sdr_conn *conn); /* UP, DRAIN or CLOSING: data moves */
+/* The message of a write or receive: its data. */
+static inline uint32_t conn_tx_message(const struct sdr_conn *conn, uint32_t number)
+{
+	return number << conn->tx_paired;
+}
+
+static inline uint32_t conn_rx_message(const struct sdr_conn *conn, uint32_t number)
+{
+	return number << conn->rx_paired;
+}
+
+/* What is in the place of a message's write or receive: its own, another one's or NULL. */
+static inline struct sdr_op *conn_tx_op(const struct sdr_conn *conn, uint32_t message)
+{
+	return conn->tx_op[message >> conn->tx_paired & conn->mask];
+}
+
+static inline struct sdr_op *conn_rx_op(const struct sdr_conn *conn, uint32_t message)
+{
+	return conn->rx_op[message >> conn->rx_paired & conn->mask];
+}
 int conn_attr_fill(const struct sdr_conn_attr *in, struct sdr_conn_attr *out, char *scheme,
 		   struct rel_params *params);
 uint64_t conn_rtt_ns(const struct sdr_conn *conn);
@@ -336,6 +380,24 @@ void send_pump(struct sdr_conn *conn, uint64_t now);
 void send_open_granted(struct sdr_conn *conn);
 uint64_t send_deadline(const struct sdr_conn *conn);
 void send_give_up(struct sdr_op *op, int status);
+
+/* pair.c */
+uint32_t pair_messages(const struct sdr_conn *conn); /* that the QP is made with */
+uint16_t pair_offers(const struct sdr_conn *conn);
+void pair_setup(struct sdr_conn *conn);
+/* 0; else the second message of the last post is still owed, and why. */
+int pair_tx_settle(struct sdr_conn *conn);
+int pair_rx_settle(struct sdr_conn *conn);
+/* The data message is posted: the other one now, or later by itself. */
+void pair_tx_posted(struct sdr_op *op);
+void pair_rx_posted(struct sdr_op *op);
+/* Every message of the pair is granted and posted. */
+bool pair_tx_granted(const struct sdr_conn *conn, uint32_t number);
+/* It ends: lets go of its parity message. */
+void pair_tx_end(struct sdr_op *op);
+void pair_rx_end(struct sdr_op *op);
+void pair_service(struct sdr_conn *conn, uint64_t now);
+uint64_t pair_deadline(const struct sdr_conn *conn);
 
 /* hint.c */
 /* The path is known to be long: trains go out as soon as the QP lets them. */

@@ -208,12 +208,16 @@ static int post_send(struct sdr_conn *conn, struct sdr_op *op, const struct sdr_
 	/* The SDK's number may be free again before we have looked at what its write came to. */
 	if (conn->tx_op[conn->tx_next & conn->mask])
 		return -EAGAIN;
-	err = sdr_send_stream_start(conn->qp, &swr, &op->send);
+	err = pair_tx_settle(conn);
+	if (!err)
+		err = sdr_send_stream_start(conn->qp, &swr, &op->send);
 	if (err)
 		return err;
 	op->number = conn->tx_next++;
+	op->message = conn_tx_message(conn, op->number);
 	conn->tx_op[op->number & conn->mask] = op;
 	conn->tx_used++;
+	pair_tx_posted(op);
 	return 0;
 }
 
@@ -226,13 +230,21 @@ static int post_recv(struct sdr_conn *conn, struct sdr_op *op, const struct sdr_
 		.mr = wr->mr,
 		.cookie = op,
 	};
-	int err = sdr_recv_post(conn->qp, &rwr, &op->recv);
+	int err;
 
+	/* The QP may have more messages than we have places. */
+	if (conn->rx_op[conn->rx_next & conn->mask])
+		return -EAGAIN;
+	err = pair_rx_settle(conn);
+	if (!err)
+		err = sdr_recv_post(conn->qp, &rwr, &op->recv);
 	if (err)
 		return err;
 	op->number = conn->rx_next++;
+	op->message = conn_rx_message(conn, op->number);
 	conn->rx_op[op->number & conn->mask] = op;
 	conn->rx_used++;
+	pair_rx_posted(op);
 	return 0;
 }
 
@@ -243,6 +255,8 @@ static void op_fill(struct sdr_op *op, const struct sdr_op_wr *wr, uint64_t now)
 	op->payload = op->pkts = 0;
 	op->scan_ns = 0;
 	op->announce = op->whole = op->said = false;
+	op->parity_send = NULL;
+	op->parity_recv = NULL;
 	op->state = OP_POSTED;
 	op->done = (struct sdr_completion){
 		.size = sizeof(op->done),

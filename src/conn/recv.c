@@ -62,7 +62,8 @@ static void receive_done(struct sdr_op *op, uint64_t length, uint32_t imm)
 	struct sdr_conn *conn = op->conn;
 	int whole;
 
-	rel_rx_close(&conn->rx, op->number);
+	rel_rx_close(&conn->rx, op->message);
+	pair_rx_end(op);
 	whole = sdr_recv_complete(op->recv); /* or its error: the sender has given it up */
 	if (whole >= 0)
 		conn->stats.rx_done_bytes += length;
@@ -75,7 +76,8 @@ static void receive_done(struct sdr_op *op, uint64_t length, uint32_t imm)
  */
 static void receive_early(struct sdr_op *op, int status, uint64_t length)
 {
-	rel_rx_close(&op->conn->rx, op->number);
+	rel_rx_close(&op->conn->rx, op->message);
+	pair_rx_end(op);
 	(void)sdr_recv_give_up(op->recv);
 	op_complete(op, status, length, 0, false);
 }
@@ -100,7 +102,7 @@ static bool receives_open(struct sdr_conn *conn, uint32_t upto)
 
 		if (op) {
 			(void)sdr_recv_query(op->recv, &info);
-			if (rel_rx_open(&conn->rx, op->number, (uint32_t)u64_max(1, info.pkts)))
+			if (rel_rx_open(&conn->rx, op->message, (uint32_t)u64_max(1, info.pkts)))
 				return false;
 		}
 		conn->rx_open++;
@@ -114,7 +116,7 @@ static bool feed_words(struct sdr_conn *conn, struct sdr_op *op, uint32_t first,
 {
 	while (n && !words[n - 1])
 		n--;
-	return n && rel_rx_feed(&conn->rx, op->number, first, words, n);
+	return n && rel_rx_feed(&conn->rx, op->message, first, words, n);
 }
 
 /* Feeds words from `word` on until there is nothing more; all: to the very end. */
@@ -146,7 +148,7 @@ static bool feed_want(struct sdr_conn *conn, struct sdr_op *op, uint32_t pkts)
 	uint64_t first;
 	uint32_t n;
 
-	if (!rel_rx_want_cum(&conn->rx, op->number, &want))
+	if (!rel_rx_want_cum(&conn->rx, op->message, &want))
 		return false;
 	first = (uint64_t)want.first_word * REL_UNIT;
 	n = (uint32_t)u64_min(want.nwords, FEED_WORDS);
@@ -172,8 +174,8 @@ static void receive_look(struct sdr_conn *conn, struct sdr_op *op, const struct 
 		return;
 	}
 	if (info->end_known)
-		(void)rel_rx_end(&conn->rx, op->number, info->pkts);
-	word = rel_rx_high(&conn->rx, op->number) / REL_UNIT;
+		(void)rel_rx_end(&conn->rx, op->message, info->pkts);
+	word = rel_rx_high(&conn->rx, op->message) / REL_UNIT;
 	if (now < op->scan_ns) {
 		feed_from(conn, op, info->pkts, word, false);
 	} else {
@@ -182,10 +184,10 @@ static void receive_look(struct sdr_conn *conn, struct sdr_op *op, const struct 
 		op->scan_ns = now + u64_max(SCAN_MIN_NS, conn_rtt_ns(conn) / 2);
 	}
 	/* Without holes below the highest packet the look from there on has seen it all. */
-	if (rel_rx_cum(&conn->rx, op->number) != rel_rx_high(&conn->rx, op->number))
+	if (rel_rx_cum(&conn->rx, op->message) != rel_rx_high(&conn->rx, op->message))
 		while (feed_want(conn, op, info->pkts))
 			;
-	if (info->end_known && rel_rx_complete(&conn->rx, op->number))
+	if (info->end_known && rel_rx_complete(&conn->rx, op->message))
 		recv_whole(op);
 }
 

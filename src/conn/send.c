@@ -74,8 +74,9 @@ static void write_end(struct sdr_op *op, int status)
 {
 	struct sdr_conn *conn = op->conn;
 
-	rel_tx_close(&conn->tx, op->number);
+	rel_tx_close(&conn->tx, op->message);
 	sdr_send_release(op->send);
+	pair_tx_end(op);
 	op_complete(op, status, op->length, 0, false);
 }
 
@@ -145,7 +146,7 @@ static int write_open(struct sdr_conn *conn, struct sdr_op *op)
 	(void)sdr_send_query(op->send, &info);
 	if (!info.pkts)
 		return write_reap(op);
-	if (rel_tx_open(&conn->tx, op->number, info.pkts))
+	if (rel_tx_open(&conn->tx, op->message, info.pkts))
 		return 0;
 	op->payload = info.payload_bytes;
 	op->pkts = info.pkts;
@@ -156,7 +157,7 @@ static int write_open(struct sdr_conn *conn, struct sdr_op *op)
 
 void send_open_granted(struct sdr_conn *conn)
 {
-	while (conn->tx_open != conn->tx_next && seq32_before(conn->tx_open, conn->qi.granted)) {
+	while (conn->tx_open != conn->tx_next && pair_tx_granted(conn, conn->tx_open)) {
 		struct sdr_op *op = conn->tx_op[conn->tx_open & conn->mask];
 		uint32_t number = conn->tx_open;
 
@@ -257,7 +258,7 @@ static uint32_t suspect_room(struct conn_channel *ch, uint32_t want, uint64_t no
 /* The next channel in turn that may send; lowers range->count to what it may. -1: none. */
 static int channel_pick(struct sdr_conn *conn, struct rel_range *range, uint64_t now)
 {
-	const struct sdr_op *op = conn->tx_op[range->message & conn->mask];
+	const struct sdr_op *op = conn_tx_op(conn, range->message);
 	double cost = pkt_cost(op);
 	uint64_t pace_ns = UINT64_MAX;
 
@@ -305,12 +306,12 @@ static int range_send(struct sdr_conn *conn, const struct rel_range *range, uint
 		      uint64_t now)
 {
 	struct sdr_continue_attr attr = {.size = sizeof(attr), .channel = channel};
-	struct sdr_op *op = conn->tx_op[range->message & conn->mask];
+	struct sdr_op *op = conn_tx_op(conn, range->message);
 	struct rel_range sent = *range;
 	uint64_t offset, length = 0;
 	int64_t bytes;
 
-	SDR_ASSERT(op && op->number == range->message && op->state == OP_OPEN);
+	SDR_ASSERT(op && op->message == range->message && op->state == OP_OPEN);
 	offset = (uint64_t)range->first * op->payload;
 	if (offset < op->length)
 		length = u64_min((uint64_t)range->count * op->payload, op->length - offset);

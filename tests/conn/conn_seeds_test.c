@@ -261,6 +261,8 @@ static void attr_draw(struct traffic *t, struct sdr_conn_attr *a, const struct s
 
 	*a = (struct sdr_conn_attr){.size = sizeof(*a)};
 	a->scheme = schemes[rng_below(&t->rng, 5)];
+	a->pair = t->seed % 2;
+	a->no_decode = t->seed % 8 == 7;
 	a->channels = 1 + (uint32_t)rng_below(&t->rng, 4);
 	a->chunk_pkts = 1u << rng_below(&t->rng, 7);
 	a->messages = 1u << (2 + rng_below(&t->rng, 8));
