@@ -20,6 +20,8 @@ int rel_tx_init(struct rel_tx *tx, const struct rel_tx_params *params,
 		rel_rtt_init(&tx->ch[i].rtt);
 	}
 	tx->lost.elem_bytes = sizeof(struct rel_lost);
+	tx->copies.elem_bytes = sizeof(struct rel_copy);
+	tx->repairs.elem_bytes = sizeof(struct rel_refill);
 	return 0;
 }
 
@@ -36,17 +38,16 @@ void rel_tx_fini(struct rel_tx *tx)
 	for (uint32_t i = 0; i < REL_MAX_CHANNELS; i++)
 		alloc_free(&tx->alloc, tx->ch[i].log.slot);
 	alloc_free(&tx->alloc, tx->lost.slot);
+	alloc_free(&tx->alloc, tx->copies.slot);
+	alloc_free(&tx->alloc, tx->repairs.slot);
 	alloc_free(&tx->alloc, tx->exc);
 	memset(tx, 0, sizeof(*tx));
 }
 
-int rel_tx_open(struct rel_tx *tx, uint32_t message, uint32_t npkts)
+/* 0, or -ENOMEM or -EINVAL and nothing is left. */
+static int msg_new(struct rel_tx *tx, uint32_t message, uint32_t npkts,
+		   const struct rel_coding *coding, struct rel_msg **out)
 {
-	if (npkts == 0 || (tx->any_opened && !seq32_before(tx->last_opened, message)))
-		return -EINVAL;
-	if (tx->nopen >= REL_MAX_OPEN ||
-	    (tx->oldest && message - tx->oldest->message >= REL_OPEN_SPAN))
-		return -EAGAIN;
 	struct rel_msg *msg = alloc_zeroed(&tx->alloc, sizeof(*msg));
 	if (!msg)
 		return -ENOMEM;
@@ -54,10 +55,35 @@ int rel_tx_open(struct rel_tx *tx, uint32_t message, uint32_t npkts)
 	msg->npkts = npkts;
 	msg->npages = (uint32_t)u64_div_up(npkts, REL_PAGE_PKTS);
 	msg->page = alloc_zeroed(&tx->alloc, msg->npages * sizeof(*msg->page));
-	if (!msg->page) {
+	int err = msg->page ? 0 : -ENOMEM;
+	if (!err && coding)
+		err = rel_coded_open(tx, msg, coding);
+	if (err < 0) {
+		alloc_free(&tx->alloc, msg->page);
 		alloc_free(&tx->alloc, msg);
-		return -ENOMEM;
+		return err;
 	}
+	*out = msg;
+	return 0;
+}
+
+int rel_tx_open(struct rel_tx *tx, uint32_t message, uint32_t npkts)
+{
+	return rel_tx_open_coded(tx, message, npkts, NULL);
+}
+
+int rel_tx_open_coded(struct rel_tx *tx, uint32_t message, uint32_t npkts,
+		      const struct rel_coding *coding)
+{
+	struct rel_msg *msg;
+	if (npkts == 0 || (tx->any_opened && !seq32_before(tx->last_opened, message)))
+		return -EINVAL;
+	if (tx->nopen >= REL_MAX_OPEN ||
+	    (tx->oldest && message - tx->oldest->message >= REL_OPEN_SPAN))
+		return -EAGAIN;
+	int err = msg_new(tx, message, npkts, coding, &msg);
+	if (err < 0)
+		return err;
 	msg->before = tx->newest;
 	if (tx->newest)
 		tx->newest->after = msg;
@@ -85,7 +111,8 @@ static void settle(struct rel_tx *tx, struct rel_msg *msg)
 		for (uint32_t i = 0; i < REL_PAGE_UNITS; i++) {
 			struct rel_word w = {msg, msg->page[p], p * REL_PAGE_UNITS + i, i};
 			rel_detach(tx, &w, ~UINT64_C(0));
-			tx->lost_now -= (uint64_t)__builtin_popcountll(w.page->lost[i]);
+			tx->lost_now -= (uint64_t)__builtin_popcountll(w.page->lost[i] &
+								       ~w.page->covered[i]);
 		}
 		rel_page_release(tx, msg->page[p]);
 	}
@@ -107,6 +134,7 @@ void rel_tx_close(struct rel_tx *tx, uint32_t message)
 	if (!msg)
 		return;
 	settle(tx, msg);
+	rel_coded_close(tx, msg);
 	if (tx->sending == msg)
 		tx->sending = msg->after;
 	if (msg->before)
@@ -129,7 +157,8 @@ void rel_tx_close(struct rel_tx *tx, uint32_t message)
 	 * Nothing is left that could be lost: repeats in flight no longer matter, and there is
 	 * nothing to probe a stalled path with but what is to be sent next.
 	 */
-	rel_drop_extra(tx);
+	if (!tx->covered_now)
+		rel_drop_extra(tx);
 	tx->stalled = false;
 }
 
@@ -160,13 +189,14 @@ static bool next_lost(struct rel_tx *tx, struct rel_range *out)
 		uint64_t bits = 0;
 		if (msg && item->unit < msg->npages * REL_PAGE_UNITS &&
 		    rel_word_get(msg, item->unit, &w))
-			bits = item->mask & w.page->lost[w.at];
+			bits = item->mask & w.page->lost[w.at] & ~w.page->covered[w.at];
 		if (!bits) {
 			tx->lost.head++;
 			continue;
 		}
+		/* What is lost next to it is in the queue as well. */
 		unsigned int first = (unsigned int)__builtin_ctzll(bits);
-		uint64_t run = ~(bits >> first);
+		uint64_t run = ~((w.page->lost[w.at] & ~w.page->covered[w.at]) >> first);
 		*out = (struct rel_range){
 			.message = item->message,
 			.first = item->unit * REL_UNIT + first,
@@ -193,7 +223,7 @@ static bool next_new(struct rel_tx *tx, struct rel_range *out)
 	if (!msg)
 		return false;
 	bool resend = msg->next < msg->high;
-	uint32_t end = resend ? msg->high : msg->npkts;
+	uint32_t end = resend ? msg->high : msg->coded ? rel_batch_end_pkt(msg) : msg->npkts;
 	uint32_t room = REL_UNIT - msg->next % REL_UNIT;
 	*out = (struct rel_range){
 		.message = msg->message,
@@ -204,17 +234,28 @@ static bool next_new(struct rel_tx *tx, struct rel_range *out)
 	return true;
 }
 
+static int reserve(struct rel_tx *tx, const struct rel_range *range)
+{
+	struct rel_msg *msg = rel_msg_find(tx, range->message);
+	if (range->parity)
+		return rel_reserve_logs(tx);
+	if (msg->coded && rel_copy_reserve(tx, msg) < 0)
+		return -ENOMEM;
+	return rel_reserve(tx, msg, range->first);
+}
+
 int rel_tx_next(struct rel_tx *tx, uint64_t now_ns, uint32_t max_pkts, struct rel_range *out)
 {
-	(void)now_ns;
+	tx->now_ns = u64_max(tx->now_ns, now_ns);
 	if (tx->stalled || max_pkts == 0)
 		return 0;
-	if (!next_lost(tx, out) && !next_new(tx, out)) {
+	if (!next_lost(tx, out) && !rel_next_copy(tx, out) && !rel_next_repair(tx, out) &&
+	    !rel_next_parity(tx, out) && !next_new(tx, out)) {
 		for (uint32_t i = 0; i < tx->params.channels; i++)
 			rel_tx_limited(tx, i);
 		return 0;
 	}
-	if (rel_reserve(tx, rel_msg_find(tx, out->message), out->first) < 0)
+	if (reserve(tx, out) < 0)
 		return -ENOMEM;
 	if (out->count > max_pkts)
 		out->count = max_pkts;
@@ -230,7 +271,8 @@ void rel_tx_limited(struct rel_tx *tx, uint32_t channel)
 
 bool rel_tx_pending(const struct rel_tx *tx)
 {
-	return !tx->stalled && (tx->lost_now > 0 || unsent_msg(tx) != NULL);
+	return !tx->stalled &&
+	       (tx->lost_now > 0 || tx->parity || rel_waited(tx) || unsent_msg(tx) != NULL);
 }
 
 /*
@@ -244,9 +286,8 @@ static uint64_t stamp_ns(const struct rel_channel *ch, uint64_t now_ns)
 	return u64_max(now_ns, rel_train_at(ch, ch->log.tail - 1)->sent_ns + 1);
 }
 
-/* Appends to the channel's log, unwrapping the PSN. */
-static struct rel_train *log_train(struct rel_tx *tx, struct rel_channel *ch, uint32_t psn24,
-				   uint64_t now_ns)
+struct rel_train *rel_log_train(struct rel_tx *tx, struct rel_channel *ch, uint32_t psn24,
+				uint64_t now_ns)
 {
 	psn24 &= 0xffffff;
 	uint64_t psn = ch->sent_any ? ch->end_psn + ((psn24 - ch->end_psn) & 0xffffff)
@@ -265,6 +306,7 @@ static struct rel_train *log_train(struct rel_tx *tx, struct rel_channel *ch, ui
 		.delivered = ch->delivered,
 		.delivered_ns = ch->delivered_ns,
 		.first_sent_ns = ch->first_sent_ns,
+		.sent_pkts = ch->sent_pkts,
 		.app_limited = ch->app_limited_until > ch->delivered,
 	};
 	ch->sent_any = true;
@@ -276,6 +318,7 @@ static const struct rel_last *take_lost(struct rel_tx *tx, const struct rel_word
 					struct rel_last was[REL_UNIT])
 {
 	uint64_t lost = w->page->lost[w->at] & bits;
+	uint64_t covered = w->page->covered[w->at] & bits;
 	if (!lost)
 		return NULL;
 	for (unsigned int bit = 0; bit < REL_UNIT; bit++)
@@ -283,17 +326,21 @@ static const struct rel_last *take_lost(struct rel_tx *tx, const struct rel_word
 	for (uint64_t rest = lost; rest; rest &= rest - 1) {
 		unsigned int bit = (unsigned int)__builtin_ctzll(rest);
 		was[bit] = rel_last_of(tx, w, bit);
-		tx->ch[was[bit].channel].doubt++;
+		/* A code or copies bring packets twice without anybody being wrong. */
+		if (!w->msg->coded)
+			tx->ch[was[bit].channel].doubt++;
 	}
+	if (covered)
+		rel_uncover(tx, w, covered);
 	/* Lost packets are in no flight: their records may go before the bits are cleared. */
 	rel_detach(tx, w, lost);
 	w->page->lost[w->at] &= ~lost;
-	tx->lost_now -= (uint64_t)__builtin_popcountll(lost);
+	tx->lost_now -= (uint64_t)__builtin_popcountll(lost & ~covered);
 	return was;
 }
 
-static void count_sent(struct rel_tx *tx, struct rel_channel *ch, struct rel_train *train,
-		       uint32_t count)
+void rel_count_sent(struct rel_tx *tx, struct rel_channel *ch, struct rel_train *train,
+		    uint32_t count)
 {
 	train->n = (uint8_t)count;
 	ch->end_psn = train->psn + count;
@@ -308,11 +355,11 @@ int rel_tx_sent_untracked(struct rel_tx *tx, uint32_t count, uint32_t channel, u
 	SDR_ASSERT(channel < tx->params.channels && count > 0 && count <= REL_UNIT);
 	if (rel_ring_reserve(tx, &ch->log, 1) < 0)
 		return -ENOMEM;
-	struct rel_train *train = log_train(tx, ch, first_psn24, now_ns);
+	struct rel_train *train = rel_log_train(tx, ch, first_psn24, now_ns);
 	train->untracked = true;
 	train->extra = (uint8_t)count;
 	ch->extra += count;
-	count_sent(tx, ch, train, count);
+	rel_count_sent(tx, ch, train, count);
 	rel_train_top(ch, train, false);
 	return 0;
 }
@@ -323,10 +370,14 @@ void rel_tx_sent(struct rel_tx *tx, const struct rel_range *sent, uint32_t chann
 	struct rel_channel *ch = &tx->ch[channel];
 	struct rel_msg *msg = rel_msg_find(tx, sent->message);
 	SDR_ASSERT(channel < tx->params.channels && sent->count > 0);
-	struct rel_train *train = log_train(tx, ch, first_psn24, now_ns);
+	if (sent->parity) {
+		rel_parity_sent(tx, sent, channel, first_psn24, now_ns);
+		return;
+	}
+	struct rel_train *train = rel_log_train(tx, ch, first_psn24, now_ns);
 	train->message = sent->message;
 	train->first = sent->first;
-	count_sent(tx, ch, train, sent->count);
+	rel_count_sent(tx, ch, train, sent->count);
 	rel_train_top(ch, train, sent->resend);
 	if (sent->resend) {
 		tx->stats.resent_pkts += sent->count;
@@ -347,6 +398,8 @@ void rel_tx_sent(struct rel_tx *tx, const struct rel_range *sent, uint32_t chann
 	ch->extra += repeats;
 	if (w.page != &rel_page_full) {
 		struct rel_last was[REL_UNIT];
+		if (msg->coded && sent->resend)
+			rel_copy_sent(tx, &w, sent, channel, now_ns);
 		/* A probe's packet is outstanding already. */
 		rel_detach(tx, &w, bits & ~w.page->lost[w.at]);
 		const struct rel_last *lost = take_lost(tx, &w, bits, was);
@@ -356,6 +409,8 @@ void rel_tx_sent(struct rel_tx *tx, const struct rel_range *sent, uint32_t chann
 		msg->next += sent->count;
 	if (msg->high < msg->next)
 		msg->high = msg->next;
+	if (msg->coded)
+		rel_coded_sent(tx, msg, sent, train->sent_ns);
 }
 
 uint64_t rel_tx_inflight(const struct rel_tx *tx, uint32_t channel)
@@ -374,14 +429,22 @@ uint64_t rel_tx_inflight_all(const struct rel_tx *tx)
 int rel_declare_lost(struct rel_tx *tx, const struct rel_word *w, uint64_t bits, uint32_t channel,
 		     struct rel_ack_result *out)
 {
-	if (rel_ring_reserve(tx, &tx->lost, 1) < 0)
-		return -ENOMEM;
-	struct rel_lost *item = rel_ring_push(&tx->lost);
-	*item = (struct rel_lost){w->msg->message, w->unit, bits};
 	uint64_t n = (uint64_t)__builtin_popcountll(bits);
+	uint64_t covered = 0;
+	if (w->msg->coded && !w->msg->coded->alone)
+		covered = bits & rel_span_bits(w->msg, w->unit);
+	if (bits & ~covered) {
+		if (rel_ring_reserve(tx, &tx->lost, 1) < 0)
+			return -ENOMEM;
+		struct rel_lost *item = rel_ring_push(&tx->lost);
+		*item = (struct rel_lost){w->msg->message, w->unit, bits & ~covered};
+		tx->lost_now += (uint64_t)__builtin_popcountll(bits & ~covered);
+	}
+	rel_count_runs(tx, w, bits);
 	w->page->lost[w->at] |= bits;
+	if (covered)
+		rel_cover(tx, w, covered);
 	tx->ch[channel].inflight -= n;
-	tx->lost_now += n;
 	tx->stats.lost_pkts += n;
 	out->lost_pkts += n;
 	out->ch[channel].lost_pkts += n;
@@ -432,20 +495,4 @@ void rel_tx_rtt_sample(struct rel_tx *tx, uint32_t channel, uint64_t sample_ns, 
 	rel_rtt_sample(&tx->rtt, sample_ns, now_ns);
 	if (channel < tx->params.channels)
 		rel_rtt_sample(&tx->ch[channel].rtt, sample_ns, now_ns);
-}
-
-size_t rel_tx_memory_bytes(const struct rel_tx *tx)
-{
-	size_t sum = tx->lost.cap * sizeof(struct rel_lost) + tx->exc_cap * sizeof(struct rel_exc) +
-		     tx->nfree_pages * sizeof(struct rel_page);
-	for (uint32_t i = 0; i < tx->params.channels; i++)
-		sum += tx->ch[i].log.cap * sizeof(struct rel_train);
-	for (const struct rel_msg *msg = tx->oldest; msg; msg = msg->after) {
-		sum += sizeof(*msg) + msg->npages * sizeof(*msg->page);
-		for (uint32_t p = 0; p < msg->npages; p++) {
-			if (msg->page[p] && msg->page[p] != &rel_page_full)
-				sum += sizeof(struct rel_page);
-		}
-	}
-	return sum;
 }

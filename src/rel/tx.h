@@ -188,6 +188,7 @@ struct rel_page;
 struct rel_train;
 struct rel_exc;
 struct rel_lost;
+struct rel_coded;
 
 /* A growing ring of fixed-size elements; positions only rise. */
 struct rel_ring {
@@ -215,6 +216,11 @@ struct rel_channel {
 	uint64_t expired_pos; /* the timer of trains below it has run: they stay for the samples
 			       * that they give if they arrive after all */
 	uint64_t newest_sent_ns;
+	uint64_t proven_ns;   /* what was sent at or before it has arrived or is lost */
+	uint64_t quiet_pos;   /* trains below it that nothing later proved are judged already */
+	uint64_t passed_pkts; /* sent up to the newest delivered */
+	uint64_t copied_pkts; /* sent though they may arrive anyway: as many duplicates mean nothing
+			       */
 	uint64_t inflight, extra;
 	uint64_t received, duplicates, ce, host_drops; /* the receiver's, merged by maxima */
 	uint64_t delivered, delivered_ns;	       /* received + duplicates, and when */
@@ -235,8 +241,10 @@ struct rel_channel {
  * unacknowledged, not lost packets whose last record names it; (2) the hash holds exactly
  * the packets whose exception bit is set; (3) a page has its acked count right and is
  * absent once full; (4) nothing is acked or lost at or above a message's send position
- * (gbn: acked may be); (5) lost bits are in the lost queue; (6) messages are in order; (7)
- * each outstanding packet is in a train of the log.
+ * (gbn: acked may be); (5) lost bits are in the lost queue or covered; (6) messages are in
+ * order; (7) each outstanding packet is in a train of the log; (8) covered packets are of a
+ * coded span, and counted by their message and here; (9) a block has repair units left iff it
+ * is in the repair queue, once; (10) copies that are due are of messages that want them.
  */
 struct rel_tx {
 	struct sdr_alloc alloc;
@@ -255,7 +263,18 @@ struct rel_tx {
 	struct rel_exc *exc; /* hash of last transmissions that no unit record describes */
 	uint32_t exc_cap, nexc;
 	struct rel_ring lost; /* of struct rel_lost, oldest first */
-	uint64_t lost_now;    /* packets declared lost and not yet resent */
+	uint64_t lost_now;    /* packets declared lost and not yet resent; not those covered */
+	/* Codes and copies; see tx_code.c, tx_repair.c, tx_copy.c. */
+	uint64_t now_ns;      /* the latest that we were told */
+	uint64_t bdp_pkts;    /* 0: not known */
+	uint64_t covered_now; /* packets */
+	uint64_t fallback_ns; /* no message's covered packets are given up before this */
+	struct rel_ring copies,
+		repairs;	/* of struct rel_copy, struct rel_refill: first due first */
+	struct rel_msg *parity; /* a batch of its data is sent, the parity of it not yet */
+	uint32_t last_coded;
+	bool any_coded;
+	uint64_t run_pkts, runs; /* see rel_tx_loss() */
 	/* Clock of the loss timers. */
 	uint64_t last_ack_ns;	/* 0: none yet */
 	uint64_t busy_since_ns; /* when in flight last left 0 */

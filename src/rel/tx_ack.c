@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an ACK says to the sender. Channel facts first: they date the ACK; then windows:
- * received runs mark, holes are judged against those dates. See tx.h.
+ * received runs mark, holes are judged against those dates (tx_proof.c); then deficits
+ * (tx_repair.c). See tx.h.
  */
 #include "rel/tx_priv.h"
-#include "wire/ack.h"
 
 #include <errno.h>
 #include <string.h>
-
-/* What one ACK proves, per channel. */
-struct ack_view {
-	uint64_t now_ns;
-	/* When the newest packet was sent that the channel had delivered; 0: not told. By
-	 * packets, not PSNs: a packet that it had delivered, not always the newest ... */
-	uint64_t newest_sent_ns[REL_MAX_CHANNELS];
-	/* ... and nothing sent after this by more than the reorder window; 0: not known. */
-	uint64_t none_after_ns[REL_MAX_CHANNELS];
-	/* A hole last sent at or before this is lost; 0: no proof. */
-	uint64_t lost_before_ns[REL_MAX_CHANNELS];
-	uint64_t overdue_ns[REL_MAX_CHANNELS]; /* the same, but for the reorder window */
-	/* Of the newest packet's train, what went before it: it is older, though not by time. */
-	struct {
-		uint64_t sent_ns;
-		uint32_t message, first, count;
-	} before[REL_MAX_CHANNELS];
-	/* Losses that were none: how far later packets had overtaken them; 0: none. */
-	uint64_t overtaken_ns[REL_MAX_CHANNELS];
-	bool duplicated[REL_MAX_CHANNELS];
-	/* gbn: the earliest proven hole. */
-	struct rel_msg *hole_msg;
-	uint32_t hole;
-	struct rel_ack_result *out;
-};
 
 /* The log position after the last train that starts at or before psn. */
 static uint64_t log_after(const struct rel_channel *ch, uint64_t psn)
@@ -61,7 +36,7 @@ static void rate_sample(struct rel_channel *ch, const struct rel_train *train,
 	out->app_limited = train->app_limited;
 }
 
-static uint64_t arrival_ns(const struct wire_ack_channel *fact, const struct ack_view *view)
+static uint64_t arrival_ns(const struct wire_ack_channel *fact, const struct rel_view *view)
 {
 	return fact->age_ns == UINT32_MAX ? 0 : u64_sub_floor(view->now_ns, fact->age_ns);
 }
@@ -79,6 +54,8 @@ static void newest_advance(struct rel_tx *tx, struct rel_channel *ch, uint64_t p
 		passed->extra = 0;
 		train = passed;
 	}
+	if (train)
+		ch->passed_pkts = train->sent_pkts + u64_min(psn - train->psn + 1, train->n);
 	ch->newest_valid = true;
 	ch->newest_psn = psn;
 	ch->newest_pos = pos;
@@ -95,18 +72,6 @@ static void newest_advance(struct rel_tx *tx, struct rel_channel *ch, uint64_t p
 	out->rtt_sample_ns = arrived_ns - train->sent_ns;
 	rel_rtt_sample(&ch->rtt, out->rtt_sample_ns, now_ns);
 	rel_rtt_sample(&tx->rtt, out->rtt_sample_ns, now_ns);
-}
-
-/* `ahead` packets of the train went before the one that the ACK names. */
-static void note_before(const struct rel_train *train, uint64_t ahead, uint32_t channel,
-			struct ack_view *view)
-{
-	if (train->untracked || ahead >= train->n)
-		return;
-	view->before[channel].sent_ns = train->sent_ns;
-	view->before[channel].message = train->message;
-	view->before[channel].first = train->first;
-	view->before[channel].count = (uint32_t)ahead;
 }
 
 static uint64_t merge(uint64_t *known, uint64_t told)
@@ -136,9 +101,13 @@ static void narrow(struct rel_tx *tx, struct rel_channel *ch, uint64_t now_ns)
 	}
 }
 
-static void overtaken(struct ack_view *view, uint32_t channel, uint64_t sent_ns)
+static void overtaken(const struct rel_tx *tx, struct rel_view *view, uint32_t channel,
+		      uint64_t sent_ns)
 {
 	uint64_t by = u64_sub_floor(view->newest_sent_ns[channel], sent_ns);
+	/* Nothing overtook it: the channel was quiet for longer than we thought that it can be. */
+	if (!by && view->newest_sent_ns[channel])
+		by = 2 * rel_reorder_window_ns(tx, &tx->ch[channel]);
 	view->overtaken_ns[channel] = u64_max(view->overtaken_ns[channel], u64_max(by, 1));
 	view->out->spurious_pkts++;
 	view->out->ch[channel].spurious_pkts++;
@@ -146,8 +115,11 @@ static void overtaken(struct ack_view *view, uint32_t channel, uint64_t sent_ns)
 
 /* Duplicates where resends are about: so many losses may have been declared wrongly. */
 static void note_duplicates(const struct rel_tx *tx, struct rel_channel *ch, uint64_t duplicates,
-			    struct ack_view *view)
+			    struct rel_view *view)
 {
+	uint64_t copies = u64_min(duplicates, ch->copied_pkts);
+	ch->copied_pkts -= copies;
+	duplicates -= copies;
 	uint64_t wrong = u64_min(duplicates, ch->doubt);
 	view->duplicated[ch - tx->ch] = duplicates > 0;
 	ch->doubt -= wrong;
@@ -157,7 +129,7 @@ static void note_duplicates(const struct rel_tx *tx, struct rel_channel *ch, uin
 
 /* When the packet of that PSN was sent; 0: we don't know. */
 static uint64_t date_by_psn(struct rel_tx *tx, struct rel_channel *ch,
-			    const struct wire_ack_channel *fact, struct ack_view *view)
+			    const struct wire_ack_channel *fact, struct rel_view *view)
 {
 	struct rel_channel_result *out = &view->out->ch[fact->id];
 	uint64_t back = (ch->end_psn - 1 - fact->newest_psn) & 0xffffff;
@@ -171,8 +143,6 @@ static uint64_t date_by_psn(struct rel_tx *tx, struct rel_channel *ch,
 	out->newest_sent_ns = ch->newest_sent_ns;
 	uint64_t pos = log_after(ch, psn);
 	const struct rel_train *train = pos > ch->log.head ? rel_train_at(ch, pos - 1) : NULL;
-	if (train)
-		note_before(train, psn - train->psn, fact->id, view);
 	if (psn == ch->newest_psn)
 		return ch->newest_sent_ns;
 	return train ? train->sent_ns : 0;
@@ -185,7 +155,7 @@ static uint64_t date_by_psn(struct rel_tx *tx, struct rel_channel *ch,
  */
 static uint64_t date_by_packet(struct rel_tx *tx, struct rel_channel *ch,
 			       const struct wire_ack_channel *fact, bool current,
-			       struct ack_view *view)
+			       struct rel_view *view)
 {
 	struct rel_channel_result *out = &view->out->ch[fact->id];
 	uint32_t message = fact->newest_message, packet = fact->newest_packet;
@@ -195,6 +165,8 @@ static uint64_t date_by_packet(struct rel_tx *tx, struct rel_channel *ch,
 		return 0;
 	}
 	const struct rel_train *train = rel_named_once(ch, message, packet);
+	if (!train)
+		train = rel_named_parity(tx, ch, message, packet);
 	bool once = train != NULL;
 	if (!once)
 		train = rel_named_last(tx, ch, message, packet, arrived_ns);
@@ -205,7 +177,6 @@ static uint64_t date_by_packet(struct rel_tx *tx, struct rel_channel *ch,
 	if (train) {
 		uint64_t psn = train->psn + (packet - train->first);
 		sent_ns = train->sent_ns;
-		note_before(train, packet - train->first, fact->id, view);
 		if (!ch->newest_valid || psn > ch->newest_psn)
 			newest_advance(tx, ch, psn, arrived_ns, once, view->now_ns, out);
 		view->none_after_ns[fact->id] =
@@ -216,7 +187,7 @@ static uint64_t date_by_packet(struct rel_tx *tx, struct rel_channel *ch,
 }
 
 static void channel_fact(struct rel_tx *tx, const struct wire_ack_channel *fact,
-			 struct ack_view *view)
+			 struct rel_view *view)
 {
 	struct rel_channel *ch = &tx->ch[fact->id];
 	struct rel_channel_result *out = &view->out->ch[fact->id];
@@ -225,6 +196,7 @@ static void channel_fact(struct rel_tx *tx, const struct wire_ack_channel *fact,
 		return;
 	}
 	bool current = fact->received >= ch->received && fact->duplicates >= ch->duplicates;
+	view->stale |= !current;
 	uint64_t fresh = merge(&ch->received, fact->received);
 	uint64_t duplicates = merge(&ch->duplicates, fact->duplicates);
 	out->delivered_pkts += fresh + duplicates;
@@ -240,39 +212,16 @@ static void channel_fact(struct rel_tx *tx, const struct wire_ack_channel *fact,
 		sent_ns = date_by_packet(tx, ch, fact, current, view);
 	if (sent_ns > view->newest_sent_ns[fact->id]) {
 		view->newest_sent_ns[fact->id] = sent_ns;
-		view->overdue_ns[fact->id] = sent_ns + fact->age_ns;
+		/* The clocks of two hosts drift apart. */
+		view->overdue_ns[fact->id] = sent_ns + fact->age_ns - fact->age_ns / 8192;
 	}
 	if (fact->flags & WIRE_ACK_PSN_VALID)
 		view->none_after_ns[fact->id] = view->newest_sent_ns[fact->id];
 }
 
-/*
- * A packet sent before the newest one is late by the time between their sends, and by the
- * newest one's age on top: it was still missing so long after.
- */
-static void make_proof(const struct rel_tx *tx, struct ack_view *view)
-{
-	for (uint32_t i = 0; i < tx->params.channels; i++) {
-		const struct rel_channel *ch = &tx->ch[i];
-		if (!tx->params.scheme.nack || !view->newest_sent_ns[i]) {
-			view->before[i].count = 0;
-			continue;
-		}
-		uint64_t min_rtt = u64_max(rel_rtt_min_ns(rel_channel_rtt(tx, ch)), 1);
-		uint64_t by_time =
-			u64_sub_floor(view->overdue_ns[i], rel_reorder_window_ns(tx, ch));
-		uint64_t by_age = u64_sub_floor(view->now_ns, min_rtt);
-		uint64_t before_ns = u64_min(by_time, by_age);
-		view->lost_before_ns[i] = u64_min(view->newest_sent_ns[i] - 1, before_ns);
-		if (view->before[i].sent_ns != view->newest_sent_ns[i] ||
-		    view->newest_sent_ns[i] > before_ns)
-			view->before[i].count = 0;
-	}
-}
-
 /* A resent packet is acknowledged: had its resend arrived at all by then? */
 static void judge_resend(const struct rel_tx *tx, const struct rel_last *last,
-			 struct ack_view *view)
+			 struct rel_view *view)
 {
 	if (last->lost_on == REL_NO_CHANNEL)
 		return;
@@ -282,11 +231,11 @@ static void judge_resend(const struct rel_tx *tx, const struct rel_last *last,
 	uint64_t margin = u64_max(REL_REORDER_MIN_NS, smoothed / 16);
 	if (!newest || last->sent_ns <= newest + margin)
 		return;
-	overtaken(view, last->lost_on, last->lost_sent_ns);
+	overtaken(tx, view, last->lost_on, last->lost_sent_ns);
 }
 
 static void attribute_acked(struct rel_tx *tx, const struct rel_word *w, uint64_t live,
-			    struct ack_view *view)
+			    struct rel_view *view)
 {
 	uint64_t exc = w->page->exc[w->at] & live;
 	uint64_t plain = live & ~exc;
@@ -296,32 +245,37 @@ static void attribute_acked(struct rel_tx *tx, const struct rel_word *w, uint64_
 	for (; exc; exc &= exc - 1) {
 		struct rel_last last = rel_last_of(tx, w, (unsigned int)__builtin_ctzll(exc));
 		view->out->ch[last.channel].acked_pkts++;
-		judge_resend(tx, &last, view);
+		if (!rel_has_code(w->msg))
+			judge_resend(tx, &last, view);
 	}
 }
 
 static void attribute_spurious(struct rel_tx *tx, const struct rel_word *w, uint64_t lost,
-			       struct ack_view *view)
+			       struct rel_view *view)
 {
 	for (uint64_t rest = lost; rest; rest &= rest - 1) {
 		struct rel_last last = rel_last_of(tx, w, (unsigned int)__builtin_ctzll(rest));
-		overtaken(view, last.channel, last.sent_ns);
+		overtaken(tx, view, last.channel, last.sent_ns);
 	}
 	tx->lost_now -= (uint64_t)__builtin_popcountll(lost);
 }
 
 /* Received bits of one word. */
-static void mark_word(struct rel_tx *tx, struct rel_word *w, uint64_t bits, struct ack_view *view)
+static void mark_word(struct rel_tx *tx, struct rel_word *w, uint64_t bits, struct rel_view *view)
 {
 	struct rel_msg *msg = w->msg;
 	uint64_t fresh = bits & ~w->page->acked[w->at];
 	if (!fresh)
 		return;
-	uint64_t lost = fresh & w->page->lost[w->at];
+	uint64_t lost = fresh & w->page->lost[w->at], coded = 0;
 	uint64_t live = fresh & rel_outstanding(w);
 	uint32_t n = (uint32_t)__builtin_popcountll(fresh);
-	if (lost)
-		attribute_spurious(tx, w, lost, view);
+	if (lost && msg->coded)
+		coded = lost & rel_span_bits(msg, w->unit);
+	if (coded)
+		rel_recovered(tx, w, coded, view->now_ns);
+	if (lost & ~coded)
+		attribute_spurious(tx, w, lost & ~coded, view);
 	attribute_acked(tx, w, live, view);
 	rel_detach(tx, w, fresh);
 	w->page->lost[w->at] &= ~lost;
@@ -337,64 +291,8 @@ static void mark_word(struct rel_tx *tx, struct rel_word *w, uint64_t bits, stru
 	}
 }
 
-/* Of bits last sent on a channel at that time: those proven lost. */
-static uint64_t proven(const struct rel_word *w, uint64_t bits, uint32_t channel, uint64_t sent_ns,
-		       const struct ack_view *view)
-{
-	uint32_t first = view->before[channel].first, count = view->before[channel].count;
-	if (sent_ns <= view->lost_before_ns[channel])
-		return bits;
-	if (!count || sent_ns != view->before[channel].sent_ns ||
-	    w->msg->message != view->before[channel].message)
-		return 0;
-	return bits & rel_mask_below(w->unit, first + count) & ~rel_mask_below(w->unit, first);
-}
-
-/* Of bits last sent on one channel at one time, or bit by bit: those proven lost. */
-static void judge_word(struct rel_tx *tx, struct rel_word *w, uint64_t bits, struct ack_view *view)
-{
-	bits &= rel_outstanding(w);
-	uint64_t lost[REL_MAX_CHANNELS] = {0};
-	uint64_t exc = w->page->exc[w->at] & bits;
-	uint64_t plain = bits & ~exc;
-	uint64_t any = 0;
-	if (plain) {
-		const struct rel_unit *u = &w->page->unit[w->at];
-		any = lost[u->channel] = proven(w, plain, u->channel, u->sent_ns, view);
-	}
-	for (; exc; exc &= exc - 1) {
-		unsigned int bit = (unsigned int)__builtin_ctzll(exc);
-		struct rel_last last = rel_last_of(tx, w, bit);
-		if (!proven(w, UINT64_C(1) << bit, last.channel, last.sent_ns, view))
-			continue;
-		lost[last.channel] |= UINT64_C(1) << bit;
-		any |= UINT64_C(1) << bit;
-	}
-	if (!any)
-		return;
-	if (tx->params.scheme.repair == REL_REPAIR_GBN) {
-		uint32_t packet = w->unit * REL_UNIT + (uint32_t)__builtin_ctzll(any);
-		for (uint32_t i = 0; i < tx->params.channels; i++) {
-			uint64_t n = (uint64_t)__builtin_popcountll(lost[i]);
-			view->out->ch[i].lost_pkts += n;
-			view->out->lost_pkts += n;
-			tx->stats.lost_pkts += n;
-		}
-		if (!view->hole_msg || seq32_before(w->msg->message, view->hole_msg->message) ||
-		    (w->msg == view->hole_msg && packet < view->hole)) {
-			view->hole_msg = w->msg;
-			view->hole = packet;
-		}
-		return;
-	}
-	for (uint32_t i = 0; i < tx->params.channels; i++) {
-		if (lost[i])
-			rel_declare_lost(tx, w, lost[i], i, view->out);
-	}
-}
-
 static void window_run(struct rel_tx *tx, struct rel_msg *msg, uint32_t first, uint32_t n,
-		       bool received, struct ack_view *view)
+		       bool received, struct rel_view *view)
 {
 	uint64_t end = (uint64_t)first + n;
 	if (end > msg->high) {
@@ -415,11 +313,11 @@ static void window_run(struct rel_tx *tx, struct rel_msg *msg, uint32_t first, u
 		if (received)
 			mark_word(tx, &w, bits, view);
 		else
-			judge_word(tx, &w, bits, view);
+			rel_judge_word(tx, &w, bits, view);
 	}
 }
 
-static void read_windows(struct rel_tx *tx, struct wire_ack *ack, struct ack_view *view)
+static void read_windows(struct rel_tx *tx, struct wire_ack *ack, struct rel_view *view)
 {
 	struct wire_window win;
 	while (wire_ack_next_window(ack, &win) > 0) {
@@ -449,7 +347,7 @@ static void back_off(const struct rel_tx *tx, struct rel_channel *ch, bool wrong
 }
 
 /* The connection is heard from: timers and windows move on. */
-static void heard(struct rel_tx *tx, const struct ack_view *view)
+static void heard(struct rel_tx *tx, const struct rel_view *view)
 {
 	struct rel_ack_result *out = view->out;
 	tx->stats.acks++;
@@ -488,8 +386,9 @@ int rel_tx_ack(struct rel_tx *tx, const uint8_t *body, size_t len, uint64_t now_
 		tx->stats.bad_acks++;
 		return err;
 	}
+	tx->now_ns = u64_max(tx->now_ns, now_ns);
 	out->write_below = ack.write_below;
-	struct ack_view view = {.now_ns = now_ns, .out = out};
+	struct rel_view view = {.now_ns = now_ns, .out = out};
 	struct wire_ack_channel fact;
 	while (wire_ack_next_channel(&ack, &fact) > 0) {
 		if (fact.id < tx->params.channels)
@@ -497,10 +396,13 @@ int rel_tx_ack(struct rel_tx *tx, const uint8_t *body, size_t len, uint64_t now_
 		else
 			tx->stats.lies++;
 	}
-	make_proof(tx, &view);
+	rel_make_proof(tx, &view);
 	read_windows(tx, &ack, &view);
+	rel_judge_quiet(tx, &view);
 	if (view.hole_msg)
 		rel_rewind(tx, view.hole_msg, view.hole);
 	heard(tx, &view);
+	if (tx->any_coded)
+		rel_read_deficits(tx, &ack, &view);
 	return 0;
 }

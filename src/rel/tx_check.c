@@ -4,7 +4,7 @@
 
 struct tally {
 	uint64_t inflight[REL_MAX_CHANNELS];
-	uint64_t exc, lost;
+	uint64_t exc, lost, covered, left;
 };
 
 static void tally_word(const struct rel_tx *tx, struct rel_word *w, struct tally *t)
@@ -16,7 +16,10 @@ static void tally_word(const struct rel_tx *tx, struct rel_word *w, struct tally
 	SDR_ASSERT((page->lost[w->at] & ~rel_mask_below(w->unit, w->msg->next)) == 0);
 	SDR_ASSERT((page->exc[w->at] & page->acked[w->at]) == 0);
 	t->exc += (uint64_t)__builtin_popcountll(page->exc[w->at]);
-	t->lost += (uint64_t)__builtin_popcountll(page->lost[w->at]);
+	uint64_t covered = page->covered[w->at];
+	SDR_ASSERT((covered & ~(page->lost[w->at] & rel_span_bits(w->msg, w->unit))) == 0);
+	t->lost += (uint64_t)__builtin_popcountll(page->lost[w->at] & ~covered);
+	t->covered += (uint64_t)__builtin_popcountll(covered);
 	for (; out; out &= out - 1)
 		t->inflight[rel_last_of(tx, w, (unsigned int)__builtin_ctzll(out)).channel]++;
 	for (uint64_t e = page->exc[w->at]; e; e &= e - 1)
@@ -25,9 +28,65 @@ static void tally_word(const struct rel_tx *tx, struct rel_word *w, struct tally
 	(void)high;
 }
 
+/* The batch under way, and what the blocks know of repairs. */
+static void check_coded(const struct rel_tx *tx, const struct rel_msg *msg, struct tally *t)
+{
+	const struct rel_coded *c = msg->coded;
+	const struct code_layout *l = &c->layout;
+	if (!rel_has_code(msg)) {
+		SDR_ASSERT(!c->covered && c->coding.copies > 1);
+		return;
+	}
+	SDR_ASSERT(c->batch <= c->ngroups);
+	SDR_ASSERT(c->batch < c->batch_end || c->batch == c->ngroups);
+	SDR_ASSERT(msg->next <= rel_batch_end_pkt(msg));
+	SDR_ASSERT((tx->parity == msg) ==
+		   (c->batch < c->ngroups && msg->next == rel_batch_end_pkt(msg)));
+	for (uint32_t g = 0; g < c->ngroups; g++)
+		SDR_ASSERT((c->group[g].last_ns != 0) == (g < c->batch));
+	for (uint32_t b = 0; b < l->nblocks; b++) {
+		const struct rel_block *block = &c->block[b];
+		uint64_t last = (uint64_t)c->coding.m + block->fresh + block->left;
+		SDR_ASSERT(!block->left || c->group[b / l->depth].last_ns);
+		SDR_ASSERT(last + c->coding.k <= 255);
+		if (block->fresh || block->left)
+			SDR_ASSERT((last - 1) * l->nblocks + b < c->coding.parity_room);
+		t->left += block->left > 0;
+	}
+}
+
+static void check_repairs(const struct rel_tx *tx, uint64_t left)
+{
+	uint64_t found = 0;
+	for (uint64_t pos = tx->repairs.head; pos < tx->repairs.tail; pos++) {
+		const struct rel_refill *item = rel_ring_at(&tx->repairs, pos);
+		const struct rel_msg *msg = rel_msg_find(tx, item->message);
+		if (!msg)
+			continue;
+		SDR_ASSERT(rel_has_code(msg) && item->block < msg->coded->layout.nblocks);
+		SDR_ASSERT(msg->coded->block[item->block].left > 0);
+		for (uint64_t other = tx->repairs.head; other < pos; other++) {
+			const struct rel_refill *o = rel_ring_at(&tx->repairs, other);
+			SDR_ASSERT(o->message != item->message || o->block != item->block);
+		}
+		found++;
+	}
+	SDR_ASSERT(found == left);
+}
+
+static void check_copies(const struct rel_tx *tx)
+{
+	for (uint64_t pos = tx->copies.head; pos < tx->copies.tail; pos++) {
+		const struct rel_copy *item = rel_ring_at(&tx->copies, pos);
+		const struct rel_msg *msg = rel_msg_find(tx, item->message);
+		SDR_ASSERT(!msg || (msg->coded && item->left > 0 &&
+				    item->left < msg->coded->coding.copies));
+	}
+}
+
 static void check_msg(const struct rel_tx *tx, struct rel_msg *msg, struct tally *t)
 {
-	uint64_t acked = 0;
+	uint64_t acked = 0, covered = t->covered;
 	SDR_ASSERT(msg->next <= msg->high && msg->high <= msg->npkts);
 	for (uint32_t p = 0; p < msg->npages; p++) {
 		struct rel_page *page = msg->page[p];
@@ -49,6 +108,9 @@ static void check_msg(const struct rel_tx *tx, struct rel_msg *msg, struct tally
 		acked += in_page;
 	}
 	SDR_ASSERT(acked == msg->nacked);
+	SDR_ASSERT(t->covered - covered == (msg->coded ? msg->coded->covered : 0));
+	if (msg->coded)
+		check_coded(tx, msg, t);
 }
 
 static void check_channel(const struct rel_tx *tx, const struct rel_channel *ch,
@@ -93,7 +155,7 @@ static void check_lost_queue(const struct rel_tx *tx)
 		struct rel_word w;
 		if (!msg || !rel_word_get(msg, item->unit, &w))
 			continue;
-		uint64_t bits = item->mask & w.page->lost[w.at];
+		uint64_t bits = item->mask & w.page->lost[w.at] & ~w.page->covered[w.at];
 		for (uint64_t other = tx->lost.head; other < pos; other++) {
 			const struct rel_lost *o = rel_ring_at(&tx->lost, other);
 			if (o->message == item->message && o->unit == item->unit)
@@ -122,5 +184,9 @@ void rel_tx_check(const struct rel_tx *tx)
 	for (uint32_t i = 0; i < tx->params.channels; i++)
 		check_channel(tx, &tx->ch[i], &t);
 	check_lost_queue(tx);
+	SDR_ASSERT(t.covered == tx->covered_now);
+	SDR_ASSERT(!tx->parity || rel_msg_find(tx, tx->parity->message) == tx->parity);
+	check_repairs(tx, t.left);
+	check_copies(tx);
 	rel_rtt_check(&tx->rtt);
 }

@@ -81,9 +81,8 @@ const struct rel_train *rel_named_once(const struct rel_channel *ch, uint32_t me
 	return train;
 }
 
-/* The train that sent this packet at this time. */
-static const struct rel_train *train_at_time(const struct rel_channel *ch, uint64_t sent_ns,
-					     uint32_t message, uint32_t packet)
+/* The position of the first train that was sent at or after a time. */
+static uint64_t first_from(const struct rel_channel *ch, uint64_t sent_ns)
 {
 	uint64_t low = ch->log.head, high = ch->log.tail;
 	while (low < high) {
@@ -93,8 +92,15 @@ static const struct rel_train *train_at_time(const struct rel_channel *ch, uint6
 		else
 			high = mid;
 	}
-	for (; low < ch->log.tail; low++) {
-		const struct rel_train *train = rel_train_at(ch, low);
+	return low;
+}
+
+/* The train that sent this packet at this time. */
+static const struct rel_train *train_at_time(const struct rel_channel *ch, uint64_t sent_ns,
+					     uint32_t message, uint32_t packet)
+{
+	for (uint64_t pos = first_from(ch, sent_ns); pos < ch->log.tail; pos++) {
+		const struct rel_train *train = rel_train_at(ch, pos);
 		if (train->sent_ns != sent_ns)
 			break;
 		if (holds(train, message, packet))
@@ -118,10 +124,38 @@ const struct rel_train *rel_named_last(const struct rel_tx *tx, const struct rel
 	return train_at_time(ch, last.sent_ns, message, packet);
 }
 
+/* Parity goes out once each: a batch's between two known times, a repair unit last of its block. */
+const struct rel_train *rel_named_parity(const struct rel_tx *tx, const struct rel_channel *ch,
+					 uint32_t message, uint32_t packet)
+{
+	const struct rel_msg *msg = rel_msg_find(tx, message - 1);
+	if (!msg || !rel_has_code(msg))
+		return NULL;
+	const struct rel_coded *coded = msg->coded;
+	struct code_place place = code_layout_parity_place(&coded->layout, packet);
+	const struct rel_group *group = &coded->group[place.block / coded->layout.depth];
+	uint64_t from_ns = group->parity_ns, to_ns = group->last_ns ? group->last_ns : UINT64_MAX;
+	if (place.symbol >= coded->coding.m)
+		from_ns = to_ns = coded->block[place.block].last_ns;
+	if (!from_ns)
+		return NULL;
+	for (uint64_t pos = first_from(ch, from_ns); pos < ch->log.tail; pos++) {
+		const struct rel_train *train = rel_train_at(ch, pos);
+		if (train->sent_ns > to_ns)
+			break;
+		if (train->parity && train->message == msg->message && packet >= train->first &&
+		    packet - train->first < train->n)
+			return train;
+	}
+	return NULL;
+}
+
 bool rel_name_is_lie(const struct rel_tx *tx, uint32_t message, uint32_t packet)
 {
 	const struct rel_msg *msg = rel_msg_find(tx, message);
 	if (msg)
 		return packet >= msg->high;
+	if (tx->any_coded && message == tx->last_coded + 1)
+		return false; /* parity */
 	return !tx->any_opened || seq32_before(tx->last_opened, message);
 }

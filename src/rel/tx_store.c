@@ -146,12 +146,19 @@ void rel_page_release(struct rel_tx *tx, struct rel_page *page)
 	tx->nfree_pages++;
 }
 
-int rel_reserve(struct rel_tx *tx, struct rel_msg *msg, uint32_t first)
+int rel_reserve_logs(struct rel_tx *tx)
 {
 	for (uint32_t i = 0; i < tx->params.channels; i++) {
 		if (rel_ring_reserve(tx, &tx->ch[i].log, 1) < 0)
 			return -ENOMEM;
 	}
+	return 0;
+}
+
+int rel_reserve(struct rel_tx *tx, struct rel_msg *msg, uint32_t first)
+{
+	if (rel_reserve_logs(tx) < 0)
+		return -ENOMEM;
 	if (exc_reserve(tx, REL_UNIT) < 0)
 		return -ENOMEM;
 	return page_reserve(tx, msg, first);
@@ -238,4 +245,22 @@ void rel_attach(struct rel_tx *tx, const struct rel_word *w, uint64_t span, uint
 		e->lost_sent_ns = was ? was[bit].sent_ns : 0;
 	}
 	w->page->exc[w->at] |= live;
+}
+
+size_t rel_tx_memory_bytes(const struct rel_tx *tx)
+{
+	size_t sum = tx->lost.cap * sizeof(struct rel_lost) + tx->exc_cap * sizeof(struct rel_exc) +
+		     tx->copies.cap * sizeof(struct rel_copy) +
+		     tx->repairs.cap * sizeof(struct rel_refill) +
+		     tx->nfree_pages * sizeof(struct rel_page);
+	for (uint32_t i = 0; i < tx->params.channels; i++)
+		sum += tx->ch[i].log.cap * sizeof(struct rel_train);
+	for (const struct rel_msg *msg = tx->oldest; msg; msg = msg->after) {
+		sum += sizeof(*msg) + msg->npages * sizeof(*msg->page) + rel_coded_bytes(msg);
+		for (uint32_t p = 0; p < msg->npages; p++) {
+			if (msg->page[p] && msg->page[p] != &rel_page_full)
+				sum += sizeof(struct rel_page);
+		}
+	}
+	return sum;
 }

@@ -11,6 +11,7 @@
  *	stalled   nothing outstanding                       running   -
  *	running   all sent, quiet for a probe timeout       running   probe the newest, once
  *	running   a train's RTO passed                      running   declare it lost
+ *	running   covered packets, and nothing heard        running   they are lost ones
  *	any       called an RTT late                        running   restart the timers
  */
 #include "rel/tx_priv.h"
@@ -57,6 +58,9 @@ void rel_log_trim(struct rel_tx *tx, struct rel_channel *ch)
 		/* Its last packets may yet give a round-trip sample. */
 		if (train->psn + train->n > ch->newest_psn + 1 || rel_train_live(tx, ch, train, &w))
 			return;
+		/* The horizon must not pass parity that may still be under way. */
+		if (train->parity && train->sent_ns > ch->proven_ns)
+			return;
 		rel_train_pop(ch);
 	}
 }
@@ -100,6 +104,8 @@ static uint64_t expiry_ns(const struct rel_tx *tx, const struct rel_channel *ch)
 
 static uint64_t stall_ns(const struct rel_tx *tx)
 {
+	if (rel_tx_inflight_all(tx) == 0)
+		return UINT64_MAX;
 	uint64_t start = u64_max(tx->last_ack_ns, tx->busy_since_ns);
 	return u64_max(start, tx->timer_floor_ns) + rel_tx_rto_ns(tx);
 }
@@ -113,7 +119,7 @@ static uint64_t tail_ns(const struct rel_tx *tx)
 	for (uint32_t i = 0; i < tx->params.channels; i++) {
 		const struct rel_channel *ch = &tx->ch[i];
 		const struct rel_rtt *rtt = rel_channel_rtt(tx, ch);
-		if (!ch->inflight || !rtt->smoothed_ns)
+		if ((!ch->inflight && !tx->covered_now) || !rtt->smoothed_ns)
 			continue;
 		uint64_t slack = u64_max(4 * rtt->variance_ns, rel_reorder_window_ns(tx, ch));
 		uint64_t ack = u64_max(rel_rtt_ack_allowance_ns(rtt), tx->params.max_ack_ns);
@@ -122,16 +128,22 @@ static uint64_t tail_ns(const struct rel_tx *tx)
 	return wait ? u64_max(tx->last_sent_ns, tx->timer_floor_ns) + wait : UINT64_MAX;
 }
 
-uint64_t rel_tx_deadline(const struct rel_tx *tx)
+/* When a timer runs out. */
+static uint64_t timers_ns(const struct rel_tx *tx)
 {
-	if (rel_tx_inflight_all(tx) == 0)
+	if (rel_tx_inflight_all(tx) == 0 && !tx->covered_now)
 		return UINT64_MAX;
 	if (tx->stalled)
 		return tx->next_probe_ns;
-	uint64_t first = u64_min(stall_ns(tx), tail_ns(tx));
+	uint64_t first = u64_min(stall_ns(tx), u64_min(tail_ns(tx), rel_fallback_ns(tx)));
 	for (uint32_t i = 0; i < tx->params.channels; i++)
 		first = u64_min(first, expiry_ns(tx, &tx->ch[i]));
 	return first;
+}
+
+uint64_t rel_tx_deadline(const struct rel_tx *tx)
+{
+	return tx->stalled ? timers_ns(tx) : u64_min(timers_ns(tx), rel_wait_ns(tx));
 }
 
 bool rel_tx_stalled(const struct rel_tx *tx)
@@ -216,7 +228,7 @@ static int stalled_probe(struct rel_tx *tx, uint64_t now_ns, struct rel_range *p
 	}
 	if (now_ns < tx->next_probe_ns)
 		return 0;
-	if (!oldest_outstanding(tx, probe, &due_ns)) {
+	if (!oldest_outstanding(tx, probe, &due_ns) && !rel_any_covered(tx, probe)) {
 		/* Only what nobody waits for is in flight: nothing to probe with. */
 		rel_drop_extra(tx);
 		tx->stalled = false;
@@ -269,7 +281,7 @@ static void expire(struct rel_tx *tx, struct rel_channel *ch, uint64_t now_ns,
 
 static bool came_late(struct rel_tx *tx, uint64_t now_ns)
 {
-	uint64_t due = rel_tx_deadline(tx);
+	uint64_t due = timers_ns(tx);
 	uint64_t slack = u64_max(tx->rtt.smoothed_ns, LATE_MIN_NS);
 	if (due == UINT64_MAX || now_ns < due || now_ns - due < slack || tx->late_restarted)
 		return false;
@@ -285,9 +297,10 @@ int rel_tx_timer(struct rel_tx *tx, uint64_t now_ns, struct rel_range *probe,
 	struct rel_ack_result unwanted;
 	struct rel_ack_result *out = lost ? lost : &unwanted;
 	struct rel_range hole = {0};
+	tx->now_ns = u64_max(tx->now_ns, now_ns);
 	memset(out, 0, sizeof(*out));
 	*probe = (struct rel_range){0};
-	if (rel_tx_inflight_all(tx) == 0) {
+	if (rel_tx_inflight_all(tx) == 0 && !tx->covered_now) {
 		tx->stalled = false;
 		return 0;
 	}
@@ -299,7 +312,8 @@ int rel_tx_timer(struct rel_tx *tx, uint64_t now_ns, struct rel_range *probe,
 		expire(tx, &tx->ch[i], now_ns, out, &hole);
 	if (hole.count)
 		rel_rewind(tx, rel_msg_find(tx, hole.message), hole.first);
-	if (now_ns < tail_ns(tx) || !last_outstanding(tx, probe))
+	rel_fallback(tx, now_ns);
+	if (now_ns < tail_ns(tx) || (!last_outstanding(tx, probe) && !rel_any_covered(tx, probe)))
 		return 0;
 	tx->tail_probed = true;
 	return give_probe(tx, probe);
