@@ -14,14 +14,20 @@
 #define ARENA_GRANULE (16u << 10)
 #define ARENA_WARM_BYTES (32u << 20) /* of free pieces that keep their pages */
 
+/*
+ * Invariants: (1) used_bytes and warm_bytes are what the bits say, and no granule is both; (2)
+ * used_bytes <= peak_bytes, and warm_bytes <= ARENA_WARM_BYTES; (3) there is a mapping exactly
+ * where there are bitmaps.
+ */
 struct arena {
 	uint8_t *base; /* NULL until the first piece */
 	uint64_t bytes;
-	uint64_t *used; /* a bit for each granule */
-	uint64_t ngranules, next;
-	uint64_t used_bytes, peak_bytes, warm_bytes;
-	uint64_t refused; /* pieces that there was no room for */
-	bool no_bytes;	  /* addresses only, never to be touched */
+	uint64_t *used;				     /* a bit for each granule */
+	uint64_t *warm;				     /* and one: it is free, and keeps its pages */
+	uint64_t ngranules, next;		     /* below `next` none is free */
+	uint64_t used_bytes, peak_bytes, warm_bytes; /* in whole granules */
+	uint64_t refused;			     /* pieces that there was no room for */
+	bool no_bytes;				     /* addresses only, never to be touched */
 };
 
 void arena_init(struct arena *a, uint64_t bytes, bool no_bytes);
