@@ -35,6 +35,12 @@ void rel_make_proof(struct rel_tx *tx, struct rel_view *view)
 	}
 }
 
+/* A hole that was last sent on that channel at that time is lost. */
+static bool proven(const struct rel_view *view, uint32_t channel, uint64_t sent_ns)
+{
+	return sent_ns <= view->lost_before_ns[channel];
+}
+
 /* Of bits last sent on one channel at one time, or bit by bit: those proven lost. */
 void rel_judge_word(struct rel_tx *tx, struct rel_word *w, uint64_t bits, struct rel_view *view)
 {
@@ -45,13 +51,13 @@ void rel_judge_word(struct rel_tx *tx, struct rel_word *w, uint64_t bits, struct
 	uint64_t any = 0;
 	if (plain) {
 		const struct rel_unit *u = &w->page->unit[w->at];
-		if (u->sent_ns <= view->lost_before_ns[u->channel])
+		if (proven(view, u->channel, u->sent_ns))
 			any = lost[u->channel] = plain;
 	}
 	for (; exc; exc &= exc - 1) {
 		unsigned int bit = (unsigned int)__builtin_ctzll(exc);
 		struct rel_last last = rel_last_of(tx, w, bit);
-		if (last.sent_ns > view->lost_before_ns[last.channel])
+		if (!proven(view, last.channel, last.sent_ns))
 			continue;
 		lost[last.channel] |= UINT64_C(1) << bit;
 		any |= UINT64_C(1) << bit;
