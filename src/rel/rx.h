@@ -69,6 +69,7 @@
 #define REL_RX_LOOK_WORDS 16384u	  /* ... and that it looks at */
 #define REL_RX_SPANS 4096u		  /* changes remembered; beyond it the cursor finds them */
 #define REL_RX_TELLS 3u			  /* ACKs that tell a change */
+#define REL_RX_QUIET_BLOCKS 64u /* told after quiet beyond what was seen: lost whole at the end */
 #define REL_RX_PROOF_SLACK_NS UINT64_C(20000) /* an ACK for proof, after the reorder window */
 
 /* A channel as the owner saw it just before the words; counts since the start. */

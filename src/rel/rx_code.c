@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define LOOK_FIRST_BLOCKS 64u
-
 static bool bit_has(const uint64_t *set, uint32_t i)
 {
 	return set[i / 64] >> (i % 64) & 1;
@@ -300,7 +298,7 @@ static struct rel_rx_code *code_new(struct rel_rx *rx, const struct rel_coding *
 	c->fail = c->ready + nset;
 	c->lack = (uint8_t *)(c->fail + nset);
 	c->parity = c->lack + l->nblocks;
-	c->look = LOOK_FIRST_BLOCKS;
+	c->look = REL_RX_QUIET_BLOCKS;
 	lack_all(c);
 	return c;
 }

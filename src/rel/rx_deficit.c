@@ -10,7 +10,6 @@
 /* The sender deals several groups to a batch, whose parity follows its data, where one has fewer
  * blocks than this. */
 #define BATCH_BLOCKS 16u
-#define QUIET_BLOCKS 64u /* beyond what was seen, that may have been lost whole at the end */
 #define LOOK_MOST_BLOCKS (1u << 20)
 #define LOOK_ROWS_LEAST 16u
 #define WANT_GAP_WORDS 2u      /* without need, that cost less than another call */
@@ -100,7 +99,8 @@ static uint32_t quiet_blocks(struct rel_rx_code *c)
 	uint32_t n = 0;
 	if (c->seen_to == 0 || c->nlack == 0)
 		return 0;
-	c->quiet_to = (uint32_t)u64_min((uint64_t)c->seen_to + QUIET_BLOCKS, c->layout.nblocks);
+	c->quiet_to =
+		(uint32_t)u64_min((uint64_t)c->seen_to + REL_RX_QUIET_BLOCKS, c->layout.nblocks);
 	for (uint32_t b = c->report_to; b < c->quiet_to; b++) {
 		b = rel_rx_code_lacking(c, b, c->quiet_to);
 		n += b < c->quiet_to;
@@ -168,6 +168,8 @@ void rel_rx_deficits_put(struct rel_rx *rx)
 			bool at = turn && msg->message == message;
 			if (!msg->code || (pass == 0 ? before : turn && !before))
 				continue;
+			if (rx->quiet) /* what was fed for this ACK may have raised it */
+				(void)quiet_blocks(msg->code);
 			if (!put_message(rx, msg, at ? block : 0))
 				break;
 		}
@@ -187,9 +189,18 @@ static void look_begin(struct rel_rx_code *c)
 	if (!c->news)
 		c->look = (uint32_t)u64_min(2 * (uint64_t)c->look, LOOK_MOST_BLOCKS);
 	else
-		c->look = QUIET_BLOCKS;
+		c->look = REL_RX_QUIET_BLOCKS;
 	c->news = false;
 	c->low = rel_rx_code_lacking(c, c->low, c->layout.nblocks);
+}
+
+/* The next block from `block` on, below `end`, that more parity may help; end: none. */
+static uint32_t next_short(const struct rel_rx_code *c, uint32_t block, uint32_t end)
+{
+	block = rel_rx_code_lacking(c, block, end);
+	while (block < end && !c->xor_code && c->lack[block] <= c->parity[block])
+		block = rel_rx_code_lacking(c, block + 1, end);
+	return block;
 }
 
 /*
@@ -209,7 +220,7 @@ static uint64_t next_wanted(const struct rel_rx_code *c, uint64_t packet)
 		uint32_t from = (uint32_t)u64_max(block, c->low);
 		if (from >= most)
 			continue;
-		from = rel_rx_code_lacking(c, from, most);
+		from = next_short(c, from, most);
 		if (from < most)
 			return row * nblocks + from;
 	}
@@ -247,13 +258,13 @@ bool rel_rx_want_parity(struct rel_rx *rx, uint32_t message, uint32_t *at, struc
 	uint64_t first = next_word(c, *at ? *at - 1 : 0);
 	if (first == UINT64_MAX)
 		return false;
-	uint64_t end = first + 1;
-	for (uint64_t next = end; end - first < REL_RX_WANT_WORDS;) {
-		next = next_word(c, end);
-		if (next - first >= REL_RX_WANT_WORDS || next - end > WANT_GAP_WORDS)
-			break;
+	/* Rows that were asked for come after the others are known: then few blocks need them. */
+	uint64_t usual = bits_words((uint64_t)c->coding.m * c->layout.nblocks);
+	uint64_t most = first + REL_RX_WANT_WORDS, end = first + 1, next;
+	if (first < usual)
+		most = u64_min(most, usual);
+	while ((next = next_word(c, end)) < most && next - end <= WANT_GAP_WORDS)
 		end = next + 1;
-	}
 	*at = (uint32_t)end + 1;
 	*want = (struct rel_rx_want){message, (uint32_t)first, (uint32_t)(end - first)};
 	return true;
