@@ -18,8 +18,9 @@ struct codec {
 	const struct sdr_alloc *alloc;
 	struct code *code[CODEC_CODES];
 	enum rel_code kind[CODEC_CODES];
-	uint64_t used[CODEC_CODES], clock;
-	/* Pointers of one block, and a symbol of scratch for a short last packet. */
+	uint32_t m[CODEC_CODES];
+	uint64_t used[CODEC_CODES], clock; /* the larger, the later */
+	/* Symbols of one block. */
 	uint8_t *ptr[CODE_SYMBOLS_MAX];
 	uint8_t *parity[CODE_SYMBOLS_MAX];
 };
