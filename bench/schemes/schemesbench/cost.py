@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often each cell is run: what a run of a scheme costs is measured here and now, and the time that there is gets
+shared out."""
+import dataclasses
+import math
+import os
+
+from .grid import MAIN, Group, packets
+from .words import KIB, MIB
+
+LEAST_RUNS = 2
+LADDER = (1, 2, 3, 5, 7)
+SMALL, LARGE = 64 * KIB, 32 * MIB
+SMALL_RUNS, LARGE_RUNS = 100, 6
+TRIED = (1e-3, 1e-2, 1e-1)  # losses
+
+
+def ladder(runs):
+    """The largest number of the kind 1, 2, 3, 5, 7, 10 ... that is no larger."""
+    steps = [step * 10**exponent for exponent in range(7) for step in LADDER]
+    return max((step for step in steps if step <= runs), default=LEAST_RUNS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """CPU seconds of a scheme: of a run, and of a packet of it by loss."""
+    run_s: float
+    packet_s: dict
+
+    def of(self, size, loss):
+        nearest = min(self.packet_s, key=lambda tried: abs(math.log10(max(loss, 1e-9) / tried)))
+        return self.run_s + self.packet_s[nearest] * packets(size)
+
+
+def measure_one(engine, scheme):
+    def cpu(size, losses, runs):
+        before = os.times()
+        engine.ask(Group(*MAIN, size, losses, (1.0,), (scheme,), runs, runs=runs), jobs=1, keep=False)
+        after = os.times()
+        used = after.children_user + after.children_system - before.children_user - before.children_system
+        return used / runs
+
+    run_s = cpu(SMALL, (TRIED[0],), SMALL_RUNS)
+    return Cost(run_s, {loss: max(cpu(LARGE, (loss,), LARGE_RUNS) - run_s, 1e-6) / packets(LARGE) for loss in TRIED})
+
+
+def measure(engine, schemes):
+    return {scheme: measure_one(engine, scheme) for scheme in schemes}
+
+
+def run_s(costs, group):
+    """CPU seconds of one run of each of its cells."""
+    return sum(costs[scheme].of(group.size, loss) for scheme in group.schemes for loss, _ in group.points)
+
+
+def total_s(costs, groups):
+    return sum(group.runs * run_s(costs, group) for group in groups)
+
+
+def share(costs, groups, cpu_s):
+    """The groups with their runs: each cell gets as much time as each other one of its weight, but no more runs than
+    are wanted; in all about cpu_s."""
+    def runs(cell_s):
+        out = []
+        for group in groups:
+            wanted = cell_s * group.weight * group.cells / run_s(costs, group)
+            out.append(group.with_runs(group.most if wanted >= group.most else max(ladder(wanted), LEAST_RUNS)))
+        return out
+
+    low, high = 0.0, cpu_s
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if total_s(costs, runs(middle)) <= cpu_s else (low, middle)
+    return runs(low)
