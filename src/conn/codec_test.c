@@ -487,11 +487,12 @@ static void calls_that_cannot_be(void **state)
 				.payload = 64,
 				.rows = 2,
 				.length = 12 * 64};
-	struct code_set have = {.word = {0xe}}, parity = {.word = {1}};
+	struct code_set have = {.word = {0xe}}, parity = {.word = {1}}, all;
 	struct world o;
 
 	(void)state;
 	open_world(&o, &s, 1);
+	memset(&all, 0xff, sizeof(all));
 	memset(o.parity.at, CANARY, o.parity.n);
 	assert_int_equal(codec_encode(&o.codec, &o.w, 0, 4, 0, 1), -EINVAL); /* 3 blocks */
 	assert_int_equal(codec_encode(&o.codec, &o.w, 4, 0, 0, 1), -EINVAL);
@@ -520,6 +521,8 @@ static void calls_that_cannot_be(void **state)
 	code_set_remove(&parity, 2);
 	code_set_add(&parity, 255);
 	assert_int_equal(codec_decode(&o.codec, &o.w, 0, &have, &parity), -EINVAL);
+	o.w.room = UINT32_MAX;
+	assert_int_equal(codec_decode(&o.codec, &o.w, 0, &have, &all), -EINVAL);
 	code_set_remove(&parity, 255);
 	o.w.room = 0;
 	assert_int_equal(codec_decode(&o.codec, &o.w, 0, &have, &parity), -EINVAL);
