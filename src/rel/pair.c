@@ -8,82 +8,15 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/bits.h"
-#include "rel/pair.h"
+#include "rel/pair_priv.h"
 
 #define START_NS UINT64_C(1000000000000)
 
 uint64_t pair_seed;
 
-enum kind { DATA, ACK };
-
-struct event {
-	struct heap_node node;
-	enum kind kind;
-	uint32_t message, first, channel, psn;
-	uint64_t bits;			    /* of the train, packets that arrive */
-	uint64_t sent_ns;		    /* it left */
-	uint64_t took_ns[REL_MAX_CHANNELS]; /* ACK: the newest packet of each channel, one way */
-	int len;
-	uint8_t body[];
-};
-
-/* The truth about a message's packets. */
-struct pair_msg {
-	uint32_t npkts;
-	uint64_t *words; /* at the receiver */
-	uint64_t *sent_ns;
-	uint8_t *lost; /* was the last transmission */
-	uint8_t *times;
-	bool complete;
-};
-
-struct facts {
-	uint64_t received, duplicates;
-	uint32_t newest; /* PSN */
-	uint32_t message, packet;
-	bool valid;
-	uint64_t arrived_ns, sent_ns;
-};
-
-struct pair {
-	const struct pair_config *c;
-	struct pair_result *out;
-	struct rng rng;
-	struct heap heap;
-	uint64_t now, tie, events, next_send_ns, total_arrived;
-	struct rel_tx tx;
-	struct rel_rx rx;
-	struct pair_msg *msg;
-	uint32_t opened, done; /* messages, by index; done: the sender knows */
-	uint32_t whole;	       /* in order, at the receiver */
-	uint32_t psn[REL_MAX_CHANNELS];
-	struct facts facts[REL_MAX_CHANNELS];
-	uint64_t fastest_rtt;
-	uint32_t turn;
-	bool gbn;
-};
-
-#define FAIL_IF(p, cond)                                                                           \
-	do {                                                                                       \
-		if (cond)                                                                          \
-			fail_msg("seed %llu: %s at %llu", (unsigned long long)(p)->c->seed, #cond, \
-				 (unsigned long long)(p)->now);                                    \
-	} while (0)
-
-static uint32_t number(const struct pair *p, uint32_t index)
+struct pair_event *pair_event_new(struct pair *p, enum pair_kind kind, uint64_t when, size_t body)
 {
-	return p->c->first_message + index * PAIR_STEP;
-}
-
-static uint32_t index_of(const struct pair *p, uint32_t message)
-{
-	return (message - p->c->first_message) / PAIR_STEP;
-}
-
-static struct event *event_new(struct pair *p, enum kind kind, uint64_t when, size_t body)
-{
-	struct event *e = calloc(1, sizeof(*e) + body);
+	struct pair_event *e = calloc(1, sizeof(*e) + body);
 	assert_non_null(e);
 	e->kind = kind;
 	heap_node_init(&e->node);
@@ -96,21 +29,38 @@ static bool within(uint64_t at, uint64_t from, uint64_t until)
 	return at - START_NS >= from && at - START_NS < until;
 }
 
+/* Of runs whose mean is `burst`, two states; else each packet for itself. */
+bool pair_lost_now(struct pair *p, uint32_t channel)
+{
+	const struct pair_path *path = &p->c->path[channel];
+	if (within(p->now, p->c->data_out_from_ns, p->c->data_out_until_ns))
+		return true;
+	if (path->loss <= 0)
+		return false;
+	if (path->burst <= 1)
+		return rng_unit(&p->rng) < path->loss;
+	double enter = path->loss / (1 - path->loss) / path->burst;
+	double leave = 1 / path->burst;
+	p->bad[channel] = rng_unit(&p->rng) < (p->bad[channel] ? 1 - leave : enter);
+	return p->bad[channel];
+}
+
 static bool lost_now(struct pair *p, uint32_t channel, struct pair_msg *m, uint32_t index,
 		     uint32_t packet)
 {
 	const struct pair_config *c = p->c;
-	if (within(p->now, c->data_out_from_ns, c->data_out_until_ns))
+	uint32_t step = c->lose_step ? c->lose_step : 1, count = c->lose_count ? c->lose_count : 1;
+	if (c->lose_one && index == c->lose_message && packet >= c->lose_packet &&
+	    (packet - c->lose_packet) % step == 0 && (packet - c->lose_packet) / step < count &&
+	    m->times[packet] <= c->lose_times)
 		return true;
-	if (c->lose_one && index == c->lose_message && packet == c->lose_packet)
-		return m->times[packet] <= c->lose_times;
-	return c->path[channel].loss > 0 && rng_unit(&p->rng) < c->path[channel].loss;
+	return pair_lost_now(p, channel);
 }
 
 /* What must be true of every transmission; keeps the truth. */
-static uint64_t launch(struct pair *p, const struct rel_range *r, uint32_t channel)
+static uint64_t launch(struct pair *p, const struct rel_range *r, uint32_t channel, bool copy)
 {
-	uint32_t index = index_of(p, r->message);
+	uint32_t index = pair_index(p, r->message);
 	struct pair_msg *m = &p->msg[index];
 	uint64_t bits = 0;
 	FAIL_IF(p, (uint64_t)r->first + r->count > m->npkts);
@@ -118,7 +68,9 @@ static uint64_t launch(struct pair *p, const struct rel_range *r, uint32_t chann
 	for (uint32_t i = 0; i < r->count; i++) {
 		uint32_t k = r->first + i;
 		FAIL_IF(p, (m->times[k] > 0) != r->resend);
-		if (r->resend) {
+		if (r->resend && !copy) {
+			if (!r->probe)
+				pair_judge_resend(p, m, k);
 			if (!p->gbn && p->now - m->sent_ns[k] < p->fastest_rtt)
 				p->out->too_soon++;
 			if (!r->probe && !p->gbn && !m->lost[k])
@@ -139,22 +91,26 @@ static void transmit(struct pair *p, const struct rel_range *r)
 {
 	uint32_t channel = p->turn++ % p->c->channels;
 	const struct pair_path *path = &p->c->path[channel];
-	uint64_t bits = launch(p, r, channel);
+	if (rel_tx_stalled(&p->tx))
+		p->out->blackout_sent += r->count;
+	uint64_t again = p->tx.stats.copies_pkts;
+	rel_tx_sent(&p->tx, r, channel, p->psn[channel], p->now);
+	bool copy = p->tx.stats.copies_pkts != again;
+	uint64_t bits = r->parity ? pair_launch_parity(p, r, channel) : launch(p, r, channel, copy);
 	uint32_t copies = (path->duplicate > 0 && rng_unit(&p->rng) < path->duplicate) ? 2 : 1;
 	for (uint32_t i = 0; bits && i < copies; i++) {
 		uint64_t jitter = path->jitter_ns ? rng_below(&p->rng, path->jitter_ns) : 0;
 		uint64_t longer = p->now - START_NS >= p->c->longer_from_ns ? p->c->longer_ns : 0;
-		struct event *e = event_new(p, DATA, p->now + path->delay_ns + jitter + longer, 0);
+		struct pair_event *e =
+			pair_event_new(p, PAIR_DATA, p->now + path->delay_ns + jitter + longer, 0);
 		e->message = r->message;
 		e->first = r->first;
+		e->parity = r->parity;
 		e->channel = channel;
 		e->psn = p->psn[channel];
 		e->bits = bits;
 		e->sent_ns = p->now;
 	}
-	if (rel_tx_stalled(&p->tx))
-		p->out->blackout_sent += r->count;
-	rel_tx_sent(&p->tx, r, channel, p->psn[channel], p->now);
 	p->psn[channel] = (p->psn[channel] + r->count) & 0xffffff;
 	if (rng_below(&p->rng, 16) == 0) /* a control packet takes a PSN */
 		p->psn[channel] = (p->psn[channel] + 1) & 0xffffff;
@@ -185,7 +141,7 @@ static void open_more(struct pair *p)
 {
 	while (p->opened < p->c->messages && p->opened < p->done + p->c->granted) {
 		struct pair_msg *m = &p->msg[p->opened];
-		uint32_t n = number(p, p->opened);
+		uint32_t n = pair_number(p, p->opened);
 		m->npkts = p->c->min_pkts +
 			   (uint32_t)rng_below(&p->rng, p->c->max_pkts - p->c->min_pkts + 1);
 		size_t room = (size_t)m->npkts + (p->c->unknown_end ? 100 : 0);
@@ -196,7 +152,9 @@ static void open_more(struct pair *p)
 		assert_int_equal(rel_rx_open(&p->rx, n, (uint32_t)room), 0);
 		if (!p->c->unknown_end)
 			assert_int_equal(rel_rx_end(&p->rx, n, m->npkts), 0);
-		assert_int_equal(rel_tx_open(&p->tx, n, m->npkts), 0);
+		assert_int_equal(rel_tx_open_coded(&p->tx, n, m->npkts, pair_code_open(p, m)), 0);
+		if (m->coding.code && p->c->write_ns != UINT64_MAX)
+			pair_event_new(p, PAIR_WRITE, p->now + p->c->write_ns, 0)->message = n;
 		p->opened++;
 		p->next_send_ns = p->next_send_ns == UINT64_MAX ? p->now : p->next_send_ns;
 	}
@@ -206,16 +164,29 @@ static void open_more(struct pair *p)
 static void close_done(struct pair *p)
 {
 	while (p->whole < p->opened && p->msg[p->whole].complete)
-		rel_rx_close(&p->rx, number(p, p->whole++));
+		rel_rx_close(&p->rx, pair_number(p, p->whole++));
 }
 
-static void data_arrives(struct pair *p, struct event *e)
+void pair_feed(struct pair *p, struct pair_msg *m, uint32_t message, uint32_t word)
 {
-	uint32_t index = index_of(p, e->message);
+	struct rel_rx_want want;
+	rel_rx_dirty(&p->rx, message);
+	if (m->coding.code)
+		rel_rx_feed(&p->rx, message, word, m->words + word, 1);
+	while (rel_rx_want_cum(&p->rx, message, &want) &&
+	       rel_rx_feed(&p->rx, want.message, want.first_word, m->words + want.first_word,
+			   want.nwords))
+		;
+	m->complete = rel_rx_complete(&p->rx, message);
+}
+
+static void data_arrives(struct pair *p, struct pair_event *e)
+{
+	uint32_t index = pair_index(p, e->message);
 	struct pair_msg *m = &p->msg[index];
-	struct facts *f = &p->facts[e->channel];
-	uint64_t *word = &m->words[e->first / 64];
-	uint64_t fresh = m->complete ? 0 : e->bits & ~*word;
+	struct pair_facts *f = &p->facts[e->channel];
+	uint64_t *word = &m->words[e->parity ? 0 : e->first / 64];
+	uint64_t fresh = e->parity ? pair_parity_arrives(p, e) : m->complete ? 0 : e->bits & ~*word;
 	uint32_t n = (uint32_t)__builtin_popcountll(e->bits);
 	uint32_t nfresh = (uint32_t)__builtin_popcountll(fresh);
 	f->received += nfresh;
@@ -225,7 +196,7 @@ static void data_arrives(struct pair *p, struct event *e)
 	/* What a NIC calls the newest is what it saw last. */
 	if (!f->valid || p->c->by_packet || seq24_before(f->newest, psn)) {
 		f->newest = psn;
-		f->message = e->message;
+		f->message = e->message + e->parity;
 		f->packet = e->first + last;
 		f->arrived_ns = p->now;
 		f->sent_ns = e->sent_ns;
@@ -234,20 +205,32 @@ static void data_arrives(struct pair *p, struct event *e)
 	p->total_arrived += n;
 	rel_rx_arrived(&p->rx, p->total_arrived, p->now);
 	if (m->complete) {
-		rel_rx_kick(&p->rx);
+		if (!e->parity)
+			rel_rx_kick(&p->rx);
+		return;
+	}
+	if (e->parity) {
+		pair_decode(p);
+		close_done(p);
 		return;
 	}
 	*word |= fresh;
 	if (p->c->unknown_end && e->first / 64 == (m->npkts - 1) / 64 &&
 	    (*word >> ((m->npkts - 1) % 64) & 1))
 		assert_int_equal(rel_rx_end(&p->rx, e->message, m->npkts), 0);
-	rel_rx_dirty(&p->rx, e->message);
-	struct rel_rx_want want;
-	while (rel_rx_want_cum(&p->rx, e->message, &want) &&
-	       rel_rx_feed(&p->rx, want.message, want.first_word, m->words + want.first_word,
-			   want.nwords))
-		;
-	m->complete = rel_rx_complete(&p->rx, e->message);
+	pair_feed(p, m, e->message, e->first / 64);
+	pair_decode(p);
+	close_done(p);
+}
+
+static void write_arrives(struct pair *p, const struct pair_event *e)
+{
+	struct pair_msg *m = &p->msg[pair_index(p, e->message)];
+	if (m->complete)
+		return;
+	assert_int_equal(rel_rx_end(&p->rx, e->message, m->npkts), 0);
+	pair_write_arrives(p, e->message);
+	pair_decode(p);
 	close_done(p);
 }
 
@@ -258,7 +241,7 @@ static void ack_leaves(struct pair *p)
 	struct rel_rx_want want;
 	uint8_t buf[1400];
 	for (uint32_t i = 0; i < c->channels; i++) {
-		const struct facts *f = &p->facts[i];
+		const struct pair_facts *f = &p->facts[i];
 		facts[i] = (struct rel_channel_fact){
 			.id = (uint8_t)i,
 			.psn_valid = f->valid && !c->by_packet,
@@ -271,11 +254,12 @@ static void ack_leaves(struct pair *p)
 			.duplicates = f->duplicates,
 		};
 	}
-	FAIL_IF(p, rel_rx_ack_begin(&p->rx, p->now, number(p, p->whole), facts, c->channels, buf,
-				    sizeof(buf)) < 0);
+	FAIL_IF(p, rel_rx_ack_begin(&p->rx, p->now, pair_number(p, p->whole), facts, c->channels,
+				    buf, sizeof(buf)) < 0);
 	while (rel_rx_scan(&p->rx, &want))
 		rel_rx_feed(&p->rx, want.message, want.first_word,
-			    p->msg[index_of(p, want.message)].words + want.first_word, want.nwords);
+			    p->msg[pair_index(p, want.message)].words + want.first_word,
+			    want.nwords);
 	int len = rel_rx_ack_end(&p->rx);
 	FAIL_IF(p, len > (int)REL_RX_ACK_BYTES);
 	if (within(p->now, c->ack_out_from_ns, c->ack_out_until_ns) ||
@@ -284,7 +268,8 @@ static void ack_leaves(struct pair *p)
 	uint32_t copies = (c->ack_duplicate > 0 && rng_unit(&p->rng) < c->ack_duplicate) ? 2 : 1;
 	for (uint32_t i = 0; i < copies; i++) {
 		uint64_t jitter = c->ack_jitter_ns ? rng_below(&p->rng, c->ack_jitter_ns) : 0;
-		struct event *e = event_new(p, ACK, p->now + c->ack_delay_ns + jitter, (size_t)len);
+		struct pair_event *e =
+			pair_event_new(p, PAIR_ACK, p->now + c->ack_delay_ns + jitter, (size_t)len);
 		e->len = len;
 		memcpy(e->body, buf, (size_t)len);
 		e->sent_ns = p->now;
@@ -306,7 +291,7 @@ static void garbage(struct pair *p)
 	}
 }
 
-static void ack_arrives(struct pair *p, struct event *e)
+static void ack_arrives(struct pair *p, struct pair_event *e)
 {
 	struct rel_ack_result result;
 	if (p->c->ack_garbage > 0 && rng_unit(&p->rng) < p->c->ack_garbage)
@@ -321,8 +306,8 @@ static void ack_arrives(struct pair *p, struct event *e)
 		p->out->reorder_ns = u64_max(p->out->reorder_ns, rel_tx_reorder_ns(&p->tx, i));
 	}
 	rel_tx_close_below(&p->tx, result.write_below);
-	if (index_of(p, result.write_below) > p->done)
-		p->done = index_of(p, result.write_below);
+	if (pair_index(p, result.write_below) > p->done)
+		p->done = pair_index(p, result.write_below);
 	if (p->next_send_ns == UINT64_MAX)
 		p->next_send_ns = p->now;
 	open_more(p);
@@ -358,16 +343,19 @@ static void step(struct pair *p)
 		p->now = START_NS + p->c->pause_until_ns;
 	struct heap_node *node = heap_first(&p->heap);
 	if (node && node->key <= p->now) {
-		struct event *e = (struct event *)((char *)node - offsetof(struct event, node));
+		struct pair_event *e =
+			(struct pair_event *)((char *)node - offsetof(struct pair_event, node));
 		heap_remove(&p->heap, node);
-		if (e->kind == ACK && paused) { /* waits in the socket */
+		if (e->kind == PAIR_ACK && paused) { /* waits in the socket */
 			heap_set(&p->heap, node, START_NS + p->c->pause_until_ns, p->tie++);
 			return;
 		}
-		if (e->kind == DATA)
+		if (e->kind == PAIR_DATA)
 			data_arrives(p, e);
-		else
+		else if (e->kind == PAIR_ACK)
 			ack_arrives(p, e);
+		else
+			write_arrives(p, e);
 		free(e);
 	}
 	if (rel_rx_ack_due(&p->rx, p->now))
@@ -389,7 +377,7 @@ static void pair_fini(struct pair *p)
 {
 	for (struct heap_node *n; (n = heap_first(&p->heap));) {
 		heap_remove(&p->heap, n);
-		free((char *)n - offsetof(struct event, node));
+		free((char *)n - offsetof(struct pair_event, node));
 	}
 	heap_fini(&p->heap);
 	for (uint32_t i = 0; i < p->c->messages; i++) {
@@ -397,9 +385,11 @@ static void pair_fini(struct pair *p)
 		free(p->msg[i].sent_ns);
 		free(p->msg[i].lost);
 		free(p->msg[i].times);
+		pair_code_fini(&p->msg[i]);
 	}
 	free(p->msg);
 	rel_tx_fini(&p->tx);
+	assert_int_equal(p->count.out, 0);
 	rel_rx_fini(&p->rx);
 }
 
@@ -409,6 +399,8 @@ static void pair_init(struct pair *p)
 	struct rel_tx_params params = {.channels = c->channels};
 	struct rel_rx_params rx_params = {0};
 	assert_int_equal(rel_scheme_parse(c->scheme, &params.scheme, NULL, 0), 0);
+	p->count.left = INT32_MAX;
+	p->alloc = alloc_failing(&p->count);
 	p->gbn = params.scheme.repair == REL_REPAIR_GBN;
 	rng_init(&p->rng, c->seed);
 	heap_init(&p->heap, &sdr_alloc_system);
@@ -422,11 +414,12 @@ static void pair_init(struct pair *p)
 		slowest = u64_max(slowest, c->path[i].delay_ns + c->ack_delay_ns);
 	}
 	rx_params.rtt_ns = slowest;
-	assert_int_equal(rel_tx_init(&p->tx, &params, &sdr_alloc_system), 0);
+	assert_int_equal(rel_tx_init(&p->tx, &params, &p->alloc), 0);
 	assert_int_equal(rel_rx_init(&p->rx, &rx_params, &sdr_alloc_system), 0);
 	/* As a connection's PINGs give it before the first packet. */
 	for (uint32_t i = 0; i < c->channels; i++)
 		rel_tx_rtt_sample(&p->tx, i, c->path[i].delay_ns + c->ack_delay_ns, p->now);
+	rel_tx_set_bdp(&p->tx, c->bdp_pkts);
 	open_more(p);
 }
 
@@ -453,6 +446,8 @@ void pair_run(const struct pair_config *config, struct pair_result *out)
 	FAIL_IF(p, rel_tx_inflight_all(&p->tx) != 0);
 	rel_tx_check(&p->tx);
 	out->done_ns = p->now - START_NS;
+	FAIL_IF(p, p->tx.nopen || p->tx.covered_now || p->tx.parity);
+	rel_tx_loss(&p->tx, &out->loss);
 	out->tx = p->tx.stats;
 	out->rx = p->rx.stats;
 	pair_fini(p);

@@ -17,6 +17,7 @@ struct pair_path {
 	uint64_t delay_ns;  /* one way */
 	uint64_t jitter_ns; /* uniform, per train: reorders */
 	double loss, duplicate;
+	double burst; /* mean run of losses; 0: each for itself */
 };
 
 struct pair_config {
@@ -39,9 +40,17 @@ struct pair_config {
 	uint64_t data_out_from_ns, data_out_until_ns;
 	uint64_t pause_from_ns, pause_until_ns;
 	uint64_t longer_from_ns, longer_ns; /* from then on each path is longer */
-	/* Lose exactly this transmission's first `times` sends. */
+	/* Lose the first `times` sends of this packet, or of `count` ones `step` apart. */
 	bool lose_one;
-	uint32_t lose_message, lose_packet, lose_times;
+	uint32_t lose_message, lose_packet, lose_times, lose_count, lose_step;
+	/* Codes. */
+	struct rel_coding coding; /* of each message; code none and no copies: none */
+	bool whole_span;	  /* ... from packet 0 to the last */
+	bool full_room;		  /* ... as much parity as there can be */
+	bool random_coding;
+	bool lose_parity;  /* all that nobody asked for */
+	uint64_t write_ns; /* from opening until the receiver knows the code; UINT64_MAX: never */
+	uint64_t bdp_pkts;
 	uint32_t check_every; /* events between rel_tx_check() */
 	uint64_t limit_ns;    /* fails if not done by then */
 };
@@ -54,6 +63,10 @@ struct pair_result {
 	uint64_t max_inflight;
 	size_t max_memory;
 	uint64_t blackout_sent; /* packets sent while the sender was stalled */
+	uint64_t needless;	/* repairs, though what had arrived or was under way sufficed */
+	uint64_t parity_due;	/* what is to be sent unasked: the codings' and the rooms' */
+	uint64_t decoded_pkts;
+	struct rel_tx_loss loss;
 	struct rel_tx_stats tx;
 	struct rel_rx_stats rx;
 	uint64_t reorder_ns;

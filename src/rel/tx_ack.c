@@ -257,7 +257,6 @@ static void attribute_spurious(struct rel_tx *tx, const struct rel_word *w, uint
 		struct rel_last last = rel_last_of(tx, w, (unsigned int)__builtin_ctzll(rest));
 		overtaken(tx, view, last.channel, last.sent_ns);
 	}
-	tx->lost_now -= (uint64_t)__builtin_popcountll(lost);
 }
 
 /* Received bits of one word. */
@@ -274,8 +273,10 @@ static void mark_word(struct rel_tx *tx, struct rel_word *w, uint64_t bits, stru
 		coded = lost & rel_span_bits(msg, w->unit);
 	if (coded)
 		rel_recovered(tx, w, coded, view->now_ns);
-	if (lost & ~coded)
+	if (lost & ~coded) {
 		attribute_spurious(tx, w, lost & ~coded, view);
+		tx->lost_now -= (uint64_t)__builtin_popcountll(lost & ~coded);
+	}
 	attribute_acked(tx, w, live, view);
 	rel_detach(tx, w, fresh);
 	w->page->lost[w->at] &= ~lost;

@@ -22,8 +22,10 @@ static bool in_range(const struct rel_tx *tx, const struct rel_msg *msg,
 		return false;
 	if (coding->code == REL_CODE_NONE)
 		return true;
+	if (coding->code == REL_CODE_XOR && coding->m > coding->k)
+		return false;
 	return coding->code <= REL_CODE_RS && tx->params.scheme.nack && coding->k > 0 &&
-	       coding->m > 0 && coding->k + (uint64_t)coding->m <= 255 &&
+	       coding->m > 0 && coding->k + (uint64_t)coding->m <= 255 && coding->depth > 0 &&
 	       coding->depth <= REL_DEPTH_MAX && coding->span_pkts > 0 &&
 	       (uint64_t)coding->span_start + coding->span_pkts <= msg->npkts;
 }
@@ -44,8 +46,7 @@ static void batch_begin(const struct rel_tx *tx, struct rel_coded *coded)
 static int blocks_new(struct rel_tx *tx, struct rel_coded *coded)
 {
 	const struct rel_coding *coding = &coded->coding;
-	uint32_t depth = coding->depth ? coding->depth : 1;
-	int err = code_layout_init(&coded->layout, coding->span_pkts, coding->k, depth);
+	int err = code_layout_init(&coded->layout, coding->span_pkts, coding->k, coding->depth);
 	if (err < 0)
 		return err;
 	coded->ngroups = code_layout_ngroups(&coded->layout);
@@ -200,6 +201,8 @@ void rel_parity_sent(struct rel_tx *tx, const struct rel_range *sent, uint32_t c
 	train->untracked = train->parity = true;
 	train->extra = (uint8_t)sent->count;
 	ch->extra += sent->count;
+	/* What comes after its message was done counts as a duplicate. */
+	ch->copied_pkts += sent->count;
 	rel_count_sent(tx, ch, train, sent->count);
 	rel_train_top(ch, train, false);
 	tx->stats.parity_pkts += sent->count;
