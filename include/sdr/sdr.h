@@ -428,7 +428,7 @@ struct sdr_send_info {
 	uint32_t pkts;		/* packets that the message has, its end packet included; 0
 				 * before that */
 	uint64_t recv_length;	/* of the matching receive; 0 before the grant */
-	uint64_t length;
+	uint64_t length;	/* a sparse one's: what it was cut to, once payload_bytes is fixed */
 	void *cookie;
 };
 /* What is known of a send; fixes payload and packet count once it is granted. Always 0. */
@@ -511,8 +511,9 @@ SDR_API int sdr_recv_fill_begin(struct sdr_recv *recv, uint32_t first, uint32_t 
 SDR_API int sdr_recv_fill_end(struct sdr_recv *recv, uint32_t first, uint64_t mask);
 /*
  * The message's length is known from elsewhere (its packets need not have told it): what
- * sdr_recv_query() says from now on. An end packet counts as arrived. 0; -EINVAL: longer than the
- * receive, or packets that arrived say otherwise.
+ * sdr_recv_query() says from now on. An end packet counts as arrived; packets that come later and
+ * contradict it are refused and counted. 0, the second time too; -EINVAL: longer than the receive,
+ * or packets that arrived, or an earlier call, say otherwise.
  */
 SDR_API int sdr_recv_length_set(struct sdr_recv *recv, uint64_t length);
 /*
