@@ -428,7 +428,7 @@ struct sdr_send_info {
 	uint32_t pkts;		/* packets that the message has, its end packet included; 0
 				 * before that */
 	uint64_t recv_length;	/* of the matching receive; 0 before the grant */
-	uint64_t length;	/* a sparse one's: what it was cut to, once payload_bytes is fixed */
+	uint64_t length; /* a sparse one's: what it was cut to, once payload_bytes is fixed */
 	void *cookie;
 };
 /* What is known of a send; fixes payload and packet count once it is granted. Always 0. */
