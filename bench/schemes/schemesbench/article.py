@@ -8,7 +8,7 @@ from .grid import Group
 from .words import GIB, MIB, size_text
 
 RATE = 400 * 10**9
-SIZES = tuple(MIB << i for i in range(0, 11)) + (4 * GIB,)
+SIZES = tuple(n * MIB for n in (4, 8, 12, 16, 32, 64, 256, 512)) + (1 * GIB, 2 * GIB, 8 * GIB)
 QUICK_SIZES = (4 * MIB, 32 * MIB, 256 * MIB)
 
 
