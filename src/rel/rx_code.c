@@ -115,7 +115,7 @@ static void take_run(struct rel_rx *rx, struct rel_rx_msg *msg, uint64_t bits)
 		take_data(rx, msg, s->first_block + s->col + (uint32_t)__builtin_ctzll(bits), 1);
 }
 
-/* Bits, of `n` packets from where it stands; it then stands behind them, or nowhere. */
+/* Bits, of `n` packets from where it stands; it then stands behind the last one that is set. */
 static void take_runs(struct rel_rx *rx, struct rel_rx_msg *msg, uint64_t bits, uint32_t n)
 {
 	struct rel_rx_stand *s = &msg->code->stand;
@@ -128,8 +128,6 @@ static void take_runs(struct rel_rx *rx, struct rel_rx_msg *msg, uint64_t bits, 
 		bits = run < REL_UNIT ? bits >> run : 0;
 		n -= run;
 	}
-	if (n)
-		s->left = 0;
 }
 
 void rel_rx_code_learn(struct rel_rx *rx, struct rel_rx_msg *msg, uint32_t word, uint64_t fresh)
