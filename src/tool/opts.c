@@ -23,7 +23,8 @@
 
 static const struct opt net_table[] = {
 	{"port", 'p', OPT_UINT, NET(port), 1, 65535, "PORT", "UDP and TCP port (4792)"},
-	{"scheme", 0, OPT_SCHEME, NET(scheme), 0, 0, "NAME", "how losses are repaired (sr-nack)"},
+	{"scheme", 0, OPT_SCHEME, NET(scheme), 0, 0, "NAME",
+	 "how losses are repaired: sr-nack, ec:32,8, hybrid:k=128,m=10, auto, ... (sr-nack)"},
 	{"channels", 0, OPT_UINT, NET(channels), 1, SDR_MAX_CHANNELS, "N", "paths to use (1)"},
 	{"rate", 0, OPT_RATE, NET(rate_bps), 1000, UINT64_C(10000000000000), "RATE",
 	 "send at this rate, e.g. 10Gbit (found by trying)"},
@@ -171,18 +172,13 @@ static int take_sizes(const struct opt *o, const char *text, struct size_list *l
 
 static int take_scheme(const struct opt *o, const char *text, const char **to)
 {
-	char known[256] = "";
+	struct sdr_scheme scheme = {.size = sizeof scheme};
+	char why[256];
 
-	for (const char *const *name = sdr_scheme_names(); *name; name++) {
-		size_t used = strlen(known);
-
-		if (strcmp(*name, text) == 0) {
-			*to = *name;
-			return 0;
-		}
-		snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", *name);
-	}
-	say("--%s %s: unknown scheme: this build knows %s", o->name, text, known);
+	*to = text;
+	if (sdr_scheme_parse(text, &scheme, why, sizeof why) == 0)
+		return 0;
+	say("--%s %s: %s", o->name, text, why);
 	return -1;
 }
 

@@ -20,7 +20,7 @@ enum opt_kind {
 	OPT_TIME,   /* uint64_t, ns, min .. max */
 	OPT_RATE,   /* uint64_t, bit/s, min .. max */
 	OPT_TEXT,   /* const char * */
-	OPT_SCHEME, /* const char *, one of sdr_scheme_names() */
+	OPT_SCHEME, /* const char *, what sdr_scheme_parse() takes */
 	OPT_SIZES,  /* struct size_list, each min .. max */
 };
 

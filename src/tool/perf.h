@@ -47,7 +47,7 @@ struct perf_result {
 	struct perf_times *each; /* --each: of the first n_each messages that completed */
 	size_t n_each;
 	/* what the connection says, from the phase's start to its end */
-	char scheme[32];
+	char scheme[112];
 	uint32_t channels, payload_bytes;
 	uint64_t resent_bytes, parity_bytes, tx_pkts, lost_pkts, rtt_ns;
 	int rate_found;

@@ -37,7 +37,7 @@ static const struct opt plan_opts_table[] = {
 	 "message sizes: 128MiB, or 1MiB,1GiB, or 1MiB..1GiB"},
 	{"for", 0, OPT_TEXT, FIELD(goal), 0, 0, "GOAL", "rank for mean, p99 or p999 (mean)"},
 	{"scheme", 0, OPT_TEXT, FIELD(scheme), 0, 0, "NAME",
-	 "only this one: sr, sr-nack, ec, ec-xor, hybrid, gbn"},
+	 "only this one, its best (sr, sr-nack, ec, ec-xor, hybrid, gbn) or just it (ec:16,4)"},
 	{"packet", 0, OPT_SIZE, FIELD(packet_bytes), 64, 65536, "SIZE", "of a packet (4KiB)"},
 	{"chunk", 0, OPT_SIZE, FIELD(chunk_bytes), 64, 65536 * PLAN_CHUNK_PKTS_MAX, "SIZE",
 	 "what is resent or coded as one, a power of two of packets (a packet)"},
@@ -116,6 +116,27 @@ static int scheme_of(const char *text)
 	return -1;
 }
 
+/* A bare word is a scheme with its best parameters; any other is what it says. */
+static int parse_scheme(const char *text, struct plan_request *q)
+{
+	struct plan_answer *a = &q->answer;
+	char why[256];
+
+	q->only = scheme_of(text);
+	if (q->only >= 0)
+		return 0;
+	if (scheme_parse(text, &a->scheme, why, sizeof why)) {
+		say("--scheme %s: %s", text, why);
+		return -1;
+	}
+	if (!a->scheme.in_model) {
+		say("--scheme %s: the model does not know it: ask 'sdr sim', which runs it", text);
+		return -1;
+	}
+	a->fixed = true;
+	return 0;
+}
+
 static int parse_size(const char *text, size_t len, uint64_t *to)
 {
 	char word[64];
@@ -190,32 +211,47 @@ static char *number(char buf[NUMBER], double v)
 	return buf;
 }
 
-/* What the model itself finds out of range, by the flag that it came from. */
-static int check_ranges(const struct plan_request *q)
+static void say_fault(const struct plan_fault *f, const char *scheme)
 {
 	static const struct {
 		const char *what, *flag;
 	} flags[] = {
 		{"bandwidth", "bw"},	 {"packet size", "packet"}, {"chunk size", "chunk"},
-		{"chunk loss", "chunk"}, {"size", "size"},
+		{"chunk loss", "chunk"}, {"size", "size"},	    {"rtt", "rtt"},
+		{"loss", "loss"},	 {"burst", "burst"},
 	};
-	struct plan_job job = q->answer.job;
 	char value[NUMBER], min[NUMBER], max[NUMBER];
+	const char *flag = "scheme ", *name = scheme;
+
+	for (size_t k = 0; k < sizeof flags / sizeof flags[0]; k++) {
+		if (strcmp(f->what, flags[k].what) == 0) {
+			flag = flags[k].flag;
+			name = "";
+		}
+	}
+	say("--%s%s: %s of %s is out of range: choose from %s to %s%s%s", flag, name, f->what,
+	    number(value, f->value), number(min, f->min), number(max, f->max), f->why ? ": " : "",
+	    f->why ? f->why : "");
+}
+
+/* What the model itself finds out of range, by the flag that it came from. */
+static int check_ranges(const struct plan_request *q)
+{
+	const struct plan_answer *a = &q->answer;
+	struct plan_job job = a->job;
+	struct plan_params params;
 	struct plan_fault f;
-	const char *flag;
 
 	for (size_t i = 0; i < q->sizes.n; i++) {
 		job.bytes = q->sizes.bytes[i];
-		if (plan_check(&q->answer.link, &job, NULL, &f) == 0)
-			continue;
-		flag = f.what;
-		for (size_t k = 0; k < sizeof flags / sizeof flags[0]; k++) {
-			if (strcmp(f.what, flags[k].what) == 0)
-				flag = flags[k].flag;
+		if (plan_check(&a->link, &job, NULL, &f) == 0) {
+			if (!a->fixed)
+				continue;
+			scheme_params(&a->scheme, &a->link, &job, &params);
+			if (plan_check(&a->link, &job, &params, &f) == 0)
+				continue;
 		}
-		say("--%s: %s of %s is out of range: choose from %s to %s%s%s", flag, f.what,
-		    number(value, f.value), number(min, f.min), number(max, f.max),
-		    f.why ? ": " : "", f.why ? f.why : "");
+		say_fault(&f, a->scheme.name);
 		return -1;
 	}
 	return 0;
@@ -249,18 +285,15 @@ static int read_request(const struct plan_opts *o, struct plan_request *q)
 	if (parse_loss(o->loss, &a->link.loss) || parse_burst(o->burst, &a->link.burst_pkts) ||
 	    parse_goal(o->goal, &a->goal) || parse_sizes(o->sizes, &q->sizes))
 		return -1;
-	if (o->scheme && (q->only = scheme_of(o->scheme)) < 0) {
-		say("--scheme %s: unknown scheme: choose sr, sr-nack, ec, ec-xor, hybrid or gbn",
-		    o->scheme);
+	if (o->scheme && parse_scheme(o->scheme, q))
 		return -1;
-	}
 	if (o->policy && strcmp(o->policy, "table") == 0)
 		a->policy = true;
 	else if (o->policy && strcmp(o->policy, "model") != 0) {
 		say("--policy %s: unknown: choose model or table", o->policy);
 		return -1;
 	}
-	if (a->policy && q->only >= 0) {
+	if (a->policy && o->scheme) {
 		say("--policy table and --scheme exclude each other: the table chooses");
 		return -1;
 	}
@@ -280,6 +313,29 @@ static int ask_table(struct plan_answer *a, const struct plan_options *options)
 	return err;
 }
 
+static double goal_of(const struct plan_result *r, enum plan_goal goal)
+{
+	return goal == PLAN_FOR_MEAN ? r->mean_s : goal == PLAN_FOR_P99 ? r->p99_s : r->p999_s;
+}
+
+/* What was given, and nothing beside it. */
+static int ask_fixed(struct plan_answer *a, const struct plan_options *options)
+{
+	struct plan_options paper = *options;
+	struct plan_choice *c = &a->choice[0];
+	int err;
+
+	scheme_params(&a->scheme, &a->link, &a->job, &c->params);
+	err = plan_cost(&a->link, &a->job, a->goal, options, &sdr_alloc_system, c);
+	a->count = 1;
+	if (err || !a->scheme.paper)
+		return err;
+	paper.reading = PLAN_PAPER;
+	err = plan_estimate(&a->link, &a->job, &c->params, &paper, &sdr_alloc_system, &c->result);
+	c->goal_s = goal_of(&c->result, a->goal);
+	return err;
+}
+
 int plan_ask(struct plan_request *q, uint64_t bytes)
 {
 	struct plan_answer *a = &q->answer;
@@ -289,7 +345,11 @@ int plan_ask(struct plan_request *q, uint64_t bytes)
 	a->job.bytes = bytes;
 	a->count = PLAN_CHOICES;
 	plan_facts(&a->link, &a->job, &a->facts);
-	err = plan_choose(&a->link, &a->job, a->goal, &options, &sdr_alloc_system, a->choice);
+	if (a->fixed)
+		err = ask_fixed(a, &options);
+	else
+		err = plan_choose(&a->link, &a->job, a->goal, &options, &sdr_alloc_system,
+				  a->choice);
 	for (uint32_t i = 0; !err && q->only >= 0 && i < PLAN_CHOICES; i++) {
 		if ((int)a->choice[i].params.scheme != q->only)
 			continue;

@@ -9,6 +9,7 @@
 #include "plan/choose.h"
 #include "plan/cpu.h"
 #include "tool/opts.h"
+#include "tool/sim/scheme.h"
 
 #include <stdbool.h>
 
@@ -21,25 +22,25 @@ struct plan_answer {
 	struct plan_facts facts;
 	struct plan_choice choice[PLAN_CHOICES];
 	uint32_t count;
-	bool policy;	     /* the rules of thumb were asked for: choice[0] is theirs ... */
-	enum plan_rule rule; /* ... by this rule, and what the model chose follows */
+	bool policy;		  /* the rules of thumb were asked for: choice[0] is theirs ... */
+	enum plan_rule rule;	  /* ... by this rule, and what the model chose follows */
+	bool fixed;		  /* one scheme was given with its parameters ... */
+	struct sim_scheme scheme; /* ... this */
 };
 
 struct plan_request {
 	struct plan_answer answer; /* link, job and goal are filled; one size at a time */
 	struct size_list sizes;
-	int only; /* a scheme, or -1 */
+	int only; /* a scheme whose best parameters are wanted, or -1 */
 };
 
 /* Fills the answer for this link, and this size and the rest of its job. 0, or -1 having said why.
  */
 int plan_ask(struct plan_request *q, uint64_t bytes);
 
-#define PLAN_NAME 48
-/* "ec:32,8", "hybrid:128,5,depth=4": with the parameters; returns buf. */
-char *plan_name(char buf[PLAN_NAME], const struct plan_params *p);
-/* Whether connections of this build can use it. */
-bool plan_in_engine(enum plan_scheme scheme);
+#define PLAN_NAME SIM_SCHEME_NAME
+/* "ec:32,8", "hybrid:k=128,m=5,depth=4": as sdr sim and connections take it; returns buf. */
+char *plan_name(char buf[PLAN_NAME], const struct plan_answer *a, const struct plan_choice *c);
 /* "mean", "99 %", "99.9 %" */
 const char *plan_goal_name(enum plan_goal goal);
 /* Too few samples have no p99.9. */

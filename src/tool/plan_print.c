@@ -10,8 +10,6 @@
 
 #include "base/units.h"
 
-#include <sdr/conn.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,29 +25,13 @@ static bool has_code(const struct plan_params *p)
 	return p->scheme == PLAN_EC || p->scheme == PLAN_EC_XOR || p->scheme == PLAN_HYBRID;
 }
 
-char *plan_name(char buf[PLAN_NAME], const struct plan_params *p)
+char *plan_name(char buf[PLAN_NAME], const struct plan_answer *a, const struct plan_choice *c)
 {
-	const char *name = plan_scheme_name(p->scheme);
-
-	/* As a connection takes it: its "sr" alone has a timer that follows what it measures. */
-	if (p->scheme == PLAN_SR)
-		snprintf(buf, PLAN_NAME, "%s:rto=%g", name, p->rto_rtts);
-	else if (!has_code(p))
-		snprintf(buf, PLAN_NAME, "%s", name);
-	else if (p->depth > 1)
-		snprintf(buf, PLAN_NAME, "%s:%u,%u,depth=%u", name, p->k, p->m, p->depth);
+	if (a->fixed)
+		strcpy(buf, a->scheme.name);
 	else
-		snprintf(buf, PLAN_NAME, "%s:%u,%u", name, p->k, p->m);
+		scheme_of_params(&c->params, &a->link, &a->job, buf);
 	return buf;
-}
-
-bool plan_in_engine(enum plan_scheme scheme)
-{
-	for (const char *const *name = sdr_scheme_names(); *name; name++) {
-		if (strcmp(*name, plan_scheme_name(scheme)) == 0)
-			return true;
-	}
-	return false;
 }
 
 #define RUNS_FOR_P999 2000u
@@ -87,11 +69,10 @@ static void print_row(const struct plan_answer *a, const struct plan_choice *c)
 
 	if (cpu.cores > 0)
 		snprintf(cores, sizeof cores, "%.2g", cpu.cores);
-	out("%-24s %9s %9s %9s %8.2f %9.2f %% %10s %6s%s", plan_name(name, &c->params),
+	out("%-38s %9s %9s %9s %8.2f %9.2f %% %10s %6s", plan_name(name, a, c),
 	    seconds(mean, r->mean_s), seconds(p99, r->p99_s),
 	    plan_has_p999(r) ? seconds(p999, r->p999_s) : "-", c->goal_s / r->lossless_s,
-	    r->overhead * 100, units_size_text(memory, c->memory_bytes), cores,
-	    plan_in_engine(c->params.scheme) ? "" : "  (planned)");
+	    r->overhead * 100, units_size_text(memory, c->memory_bytes), cores);
 }
 
 /* "One in 250 such messages loses" */
@@ -143,7 +124,7 @@ static void say_winner(const struct plan_answer *a)
 	double slower = best->goal_s / best->result.lossless_s - 1;
 	char name[PLAN_NAME], more[PERCENT], above[PERCENT];
 
-	plan_name(name, &best->params);
+	plan_name(name, a, best);
 	percent(more, best->result.overhead);
 	percent(above, slower);
 	if (a->link.loss <= 0)
@@ -182,32 +163,6 @@ static void say_cores(const struct plan_answer *a)
 	    cpu.cores, units_rate_text(rate, a->link.bw_bps), seconds(busy, cpu.send_s));
 }
 
-/* The first that a connection of this release can use, if that is not the first. */
-static void say_today(const struct plan_answer *a)
-{
-	char name[PLAN_NAME];
-	double slower;
-
-	if (plan_in_engine(a->choice[0].params.scheme))
-		return;
-	for (uint32_t i = 1; i < a->count; i++) {
-		const struct plan_choice *c = &a->choice[i];
-
-		if (!plan_in_engine(c->params.scheme))
-			continue;
-		slower = c->goal_s / a->choice[0].goal_s;
-		plan_name(name, &c->params);
-		if (slower < 1.005)
-			out("(planned): not in this release's engine; %s takes as long.", name);
-		else
-			out("(planned): not in this release's engine. Of those that are, take %s: "
-			    "%.3g times as long (%s).",
-			    name, slower, goal_names[a->goal]);
-		return;
-	}
-	out("(planned): not in this release's engine.");
-}
-
 static void say_rule(const struct plan_answer *a)
 {
 	static const char *const rules[] = {
@@ -221,7 +176,7 @@ static void say_rule(const struct plan_answer *a)
 
 	out("Rule of thumb: %s.", rules[a->rule]);
 	out("The model would take %s: the rule's choice takes %.3g times as long (%s).",
-	    plan_name(name, &a->choice[1].params), a->choice[0].goal_s / a->choice[1].goal_s,
+	    plan_name(name, a, &a->choice[1]), a->choice[0].goal_s / a->choice[1].goal_s,
 	    goal_names[a->goal]);
 }
 
@@ -246,7 +201,7 @@ void plan_print(const struct plan_answer *a)
 	    units_size_text(size, a->job.bytes), seconds(rtt, a->link.rtt_s),
 	    units_rate_text(rate, a->link.bw_bps), a->link.loss, seconds(lossless, r->lossless_s),
 	    seconds(limit, r->limit_s), goal_names[a->goal]);
-	out("%-24s %9s %9s %9s %8s %11s %10s %6s", "SCHEME", "MEAN", "99 %", "99.9 %", "LOSSLESS",
+	out("%-38s %9s %9s %9s %8s %11s %10s %6s", "SCHEME", "MEAN", "99 %", "99.9 %", "LOSSLESS",
 	    "EXTRA", "MEMORY", "CORES");
 	for (uint32_t i = 0; i < a->count; i++)
 		print_row(a, &a->choice[i]);
@@ -257,7 +212,6 @@ void plan_print(const struct plan_answer *a)
 		say_winner(a);
 	}
 	say_cores(a);
-	say_today(a);
 	print_few_samples(a);
 }
 
@@ -270,7 +224,7 @@ void plan_print_rules_head(const struct plan_answer *a)
 	out("%s at %s, loss %g: rules of thumb against the model, by %s",
 	    seconds(rtt, a->link.rtt_s), units_rate_text(rate, a->link.bw_bps), a->link.loss,
 	    goal_names[a->goal]);
-	out("%-10s %-14s %9s   %-24s %9s %7s", "SIZE", "RULE", "TIME", "MODEL", "TIME", "SLOWER");
+	out("%-10s %-14s %9s   %-38s %9s %7s", "SIZE", "RULE", "TIME", "MODEL", "TIME", "SLOWER");
 }
 
 bool plan_print_rules_line(const struct plan_answer *a)
@@ -279,11 +233,11 @@ bool plan_print_rules_line(const struct plan_answer *a)
 	char size[UNITS_TEXT], rules[PLAN_NAME], models[PLAN_NAME], slow[UNITS_TEXT],
 		fast[UNITS_TEXT];
 
-	plan_name(rules, &rule->params);
-	plan_name(models, &model->params);
+	plan_name(rules, a, rule);
+	plan_name(models, a, model);
 	if (strcmp(rules, models) == 0)
 		return false;
-	out("%-10s %-14s %9s   %-24s %9s %7.2f", units_size_text(size, a->job.bytes), rules,
+	out("%-10s %-14s %9s   %-38s %9s %7.2f", units_size_text(size, a->job.bytes), rules,
 	    seconds(slow, rule->goal_s), models, seconds(fast, model->goal_s),
 	    rule->goal_s / model->goal_s);
 	return true;
@@ -312,9 +266,11 @@ static void json_choice(struct json *j, const struct plan_answer *a, const struc
 {
 	const struct plan_params *p = &c->params;
 	const struct plan_result *r = &c->result;
+	char name[PLAN_NAME];
 
 	json_object_begin(j, NULL);
-	json_text(j, "scheme", plan_scheme_name(p->scheme));
+	json_text(j, "scheme", plan_name(name, a, c));
+	json_text(j, "kind", plan_scheme_name(p->scheme));
 	json_uint(j, "bytes", a->job.bytes);
 	json_real(j, "mean_s", r->mean_s);
 	json_real(j, "mean_lo_s", r->mean_s - CONFIDENCE * r->stderr_s);
@@ -329,7 +285,7 @@ static void json_choice(struct json *j, const struct plan_answer *a, const struc
 	json_text(j, "engine", "model");
 	json_text(j, "policy", a->policy && c == &a->choice[0] ? "table" : "model");
 	json_cost(j, a, c);
-	json_bool(j, "available", plan_in_engine(p->scheme));
+	json_bool(j, "available", !a->fixed || a->scheme.in_engine);
 	if (has_code(p)) {
 		json_uint(j, "k", p->k);
 		json_uint(j, "m", p->m);

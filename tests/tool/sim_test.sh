@@ -32,10 +32,13 @@ refuses $LINK <<'END'
 --loss 0 --size 1MiB --packet 5000 --device nic|RDMA devices take 1024, 2048 or 4096
 --loss 0 --size 1MiB --queue 100|--queue 100: no packet would pass
 --loss 0 --size 1MiB --scheme tcp|--scheme tcp: unknown scheme: choose gbn, sr, sr-nack
---loss 0 --size 1MiB --scheme sr:rto=0.5|--scheme sr:rto=0.5: the engine does not take these
---loss 0 --size 1MiB --scheme ec:32|--scheme ec:32: needs K and M
---loss 0 --size 1MiB --scheme ec:250,10|--scheme ec:250,10: m of 10 is out of range
---loss 0 --size 1MiB --scheme ec:32,8 --engine real|--scheme ec:32,8: not in this build's engine
+--loss 0 --size 1MiB --scheme sr:rto=0.5|--scheme sr:rto=0.5: rto='0.5' of sr: choose rto=dyn|1..100
+--loss 0 --size 1MiB --scheme ec:32|--scheme ec:32: ec needs K and M
+--loss 0 --size 1MiB --scheme ec:250,10|--scheme ec:250,10: k + m = 260 of ec: a block has at most 255
+--loss 0 --size 1MiB --scheme sr,ec:32,8,depth=0|'ec:32,8,depth=0' of it: depth='0' of ec: choose
+--loss 0 --size 1MiB --scheme hybrid|--scheme hybrid: hybrid needs K and M
+--loss 0 --size 1MiB --scheme ec-paper:250,10|--scheme ec-paper:250,10: m of 10 is out of range
+--loss 0 --size 1MiB --scheme ec-paper:32,8 --engine real|--scheme ec-paper:32,8: the paper's, which is a model only
 --loss 0 --size 1MiB --engine fake|--engine fake: unknown: choose auto, real, model
 --loss 0 --size 1MiB --device tin|--device tin: unknown: choose udp, roce, nic
 --loss 0 --size 1MiB --runs 0|--runs 0: out of range: choose from 1 to 1000000
@@ -51,10 +54,10 @@ refuses $LINK <<'END'
 --loss 0 --size 1MiB --limit 0s|--limit 0s: out of range
 --loss 0 --size 1MiB --plot x.svg|--plot x.svg: nothing is swept
 --loss 0 --size 1MiB --file none|--file none: cannot be opened: No such file
---loss 0 --size 1MiB --cold --scheme sr-nack,ec:32,8|--cold: the model that ec:32,8 is drawn from
---loss 0 --size 1MiB --engine model --scheme sr:pigeon|--scheme sr:pigeon: the model does not know it
---loss 0 --size 1MiB --engine model --scheme sr:rto=3x|--scheme sr:rto=3x: the model does not know it
---loss 0 --size 1MiB --engine model --scheme sr:rto=0|--scheme sr:rto=0: rto of 0 is out of range
+--loss 0 --size 1MiB --cold --scheme sr-nack,ec-paper:32,8|--cold: the model that ec-paper:32,8 is drawn from
+--loss 0 --size 1MiB --engine model --scheme sr:pigeon|--scheme sr:pigeon: 'pigeon' is no parameter of sr
+--loss 0 --size 1MiB --engine model --scheme sr:copies=2|--scheme sr:copies=2: the model does not know it
+--loss 0 --size 1MiB --engine model --scheme ec-paper:32,8,rto=0|--scheme ec-paper:32,8,rto=0: rto of 0 is out of range
 END
 run 2 sim --bw 1Gbit --loss 0 --size 1MiB
 says "needs --rtt or --km"
@@ -68,7 +71,7 @@ run 0 sim --rtt 1us --bw 1Gbit --loss 0 --size 1 --runs 1
 
 # Virtual time is exact: without losses nothing but the link costs anything.
 # shellcheck disable=SC2086  # words
-run 0 $LINK --loss 0 --size 1,64KiB,1MiB --scheme sr:rto=3,sr-nack,gbn,ec:32,8 --runs 3 --json
+run 0 $LINK --loss 0 --size 1,64KiB,1MiB --scheme sr:rto=3,sr-nack,gbn,ec-paper:32,8 --runs 3 --json
 holds 'len(p) == 12' \
 	'all(abs(c["mean_s"] / c["lossless_s"] - 1) < 2e-4 for c in p if c["engine"] == "engine")' \
 	'all(c["overhead"] == 0 and c["mean_lo_s"] == c["mean_s"] for c in p if c["engine"] == "engine")' \
@@ -77,8 +80,8 @@ holds 'len(p) == 12' \
 	'abs(p[8]["lossless_s"] - (0.025 + 2**23 / 400e9)) < 1e-9'
 
 # shellcheck disable=SC2086
-run 0 $LINK --loss 1e-2 --size 256KiB --scheme sr:rto=3,sr-nack,hybrid --runs 400 --json
-holds '[c["scheme"] for c in p] == ["sr:rto=3", "sr-nack", "hybrid"]' \
+run 0 $LINK --loss 1e-2 --size 256KiB --scheme sr:rto=3,sr-nack,ec-paper:32,8 --runs 400 --json
+holds '[c["scheme"] for c in p] == ["sr:rto=3", "sr-nack", "ec-paper:32,8"]' \
 	'all(c["p50_s"] <= c["p99_s"] and c["p999_s"] is None and c["unfinished"] == 0 for c in p)' \
 	'all(c["mean_lo_s"] <= c["mean_s"] <= c["mean_hi_s"] for c in p)' \
 	'all(c["p99_lo_s"] <= c["p99_s"] <= c["p99_hi_s"] for c in p)' \
@@ -86,7 +89,7 @@ holds '[c["scheme"] for c in p] == ["sr:rto=3", "sr-nack", "hybrid"]' \
 	'all(c["model_mean_s"] > c["lossless_s"] for c in p[:2]) and p[2]["model_mean_s"] is None' \
 	'0.005 < p[0]["overhead"] < 0.02'
 # shellcheck disable=SC2086
-run 0 $LINK --loss 0.1 --size 4KiB --scheme ec:4,2 --runs 2000 --json
+run 0 $LINK --loss 0.1 --size 4KiB --scheme ec-paper:4,2 --runs 2000 --json
 holds 'p[0]["p999_s"] >= p[0]["p99_s"] and p[0]["p999_lo_s"] <= p[0]["p999_s"]'
 
 # The same whatever the processes; another seed is another draw.
@@ -111,7 +114,7 @@ for text in "64.0 KiB, 25.0 ms at 400 Gbit/s, loss 0.001: lossless 25.0 ms" "20 
 	"99.9 % needs 2000 runs" "MODEL"; do
 	check "says '$text'" grep -qF -- "$text" out
 done
-check "which engine" grep -qE "^ec:8,2 +model " out
+check "which engine" grep -qE "^ec:8,2 +real " out
 # shellcheck disable=SC2086
 run 0 $FAST --csv
 check "CSV has a header and as many columns" python3 -c "import csv, sys
@@ -227,9 +230,9 @@ done
 # ---- charts
 if command -v gnuplot >/dev/null; then
 	# shellcheck disable=SC2086
-	run 0 $FAST --loss 1e-3,1e-2,1e-1 --scheme sr-nack,ec:8,2 --plot chart.svg
+	run 0 $FAST --loss 1e-3,1e-2,1e-1 --scheme sr-nack,ec-paper:8,2 --plot chart.svg
 	check "an SVG" grep -q "</svg>" chart.svg
-	for text in "sr-nack" "ec:8,2 (model)" "lossless" "loss per packet"; do
+	for text in "sr-nack" "ec-paper:8,2 (model)" "lossless" "loss per packet"; do
 		check "the chart says '$text'" grep -qF "$text" chart.svg
 	done
 	run 0 sim merge part1 part2 part3 --plot merged.svg

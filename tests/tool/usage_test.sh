@@ -24,7 +24,11 @@ send --port x a b|--port x: not a number
 send --channels 17 a b|--channels 17: out of range: choose from 1 to 16
 send --rate fast a b|--rate fast: not a rate: write it like
 send --rate 1bit a b|--rate 1bit: out of range
-send --scheme tcp a b|--scheme tcp: unknown scheme: this build knows
+send --scheme tcp a b|--scheme tcp: 'tcp' is no scheme: choose gbn, sr, sr-nack, ec-xor:K,M
+send --scheme ec:32 a b|--scheme ec:32: ec needs K and M, data and parity packets of a block: write
+perf --scheme sr:rto=0.5 a|--scheme sr:rto=0.5: rto='0.5' of sr: choose rto=dyn|1..100
+perf --scheme gbn:32,8 a|gbn has no code, so it takes no K and M
+recv --scheme ec:200,100|--scheme ec:200,100: k + m = 300 of ec: a block has at most 255 packets
 send --dead-after soon a b|--dead-after soon: not a time
 send --connect-timeout 0 a b|--connect-timeout 0: out of range
 send --payload 1 a b|--payload 1: out of range: choose from 64 B

@@ -7,6 +7,9 @@
  * short writes over the link as it is without losses, the receive has been granted, and the
  * rate is given. Cold, the write is posted as the connection comes up: nothing is known but
  * what a handshake tells, the receive is posted at the same time, the rate has to be found.
+ *
+ * Both ends are told what the path loses, and in what bursts: auto chooses by it, and other codes
+ * take margins from it. With --learn they have to find out, which one write cannot teach.
  */
 #include "tool/sim/engine.h"
 
@@ -21,9 +24,12 @@
 #include <string.h>
 
 #define WARM_WRITES 32
+#define MESSAGES 8 /* there is one at a time; a world's tables are most of what it costs */
 /* IPv4, UDP, the packet's own header and its trailer; links count them. */
 #define HEADER_BYTES 64u
-#define STOP_STEPS 256u /* between two looks at the stop flag */
+#define PARITY_LEAST (UINT64_C(256) << 20)
+#define LOSES_NOTHING 1e-10 /* of sdr_conn_attr.path_loss */
+#define STOP_STEPS 256u	    /* between two looks at the stop flag */
 #define SEND 0
 #define RECV 1
 
@@ -121,7 +127,8 @@ static int links_set(struct world *w, bool losses)
 
 static int net_open(struct world *w, int end)
 {
-	const struct sdr_sim_device device = {.size = sizeof(device), .like = w->s->device};
+	const struct sdr_sim_device device = {
+		.size = sizeof(device), .like = w->s->device, .coalesce_ns = w->s->coalesce_ns};
 	struct sdr_ctx_attr ca = {.size = sizeof(ca),
 				  .listen = end == RECV,
 				  .max_payload_bytes = (uint32_t)w->s->packet_bytes};
@@ -141,16 +148,30 @@ static uint64_t patience_ns(const struct world *w, uint64_t by_itself_ns)
 	return some > by_itself_ns ? some : 0;
 }
 
+/* Address space: no byte of it is touched. All that a write can have, and as much to spare. */
+static uint64_t parity_bytes(const struct world *w)
+{
+	const struct sdr_scheme *scheme = &w->p->scheme->engine;
+	uint64_t blocks = w->p->bytes / (scheme->k ? scheme->k : 1) + w->s->packet_bytes;
+
+	return 2 * (w->p->bytes + blocks * scheme->m) + PARITY_LEAST;
+}
+
 static int conns_open(struct world *w)
 {
+	bool told = !w->s->learn;
 	const struct sdr_conn_attr attr = {
 		.size = sizeof(attr),
 		.scheme = w->p->scheme->name,
 		.chunk_pkts = (uint32_t)(sweep_chunk_bytes(w->s) / w->s->packet_bytes),
 		.max_payload_bytes = (uint32_t)w->s->packet_bytes,
+		.messages = MESSAGES,
 		.rate_bps = w->s->cold ? 0 : w->p->bw_bps,
 		.connect_timeout_ns = patience_ns(w, 10 * NS_PER_S),
 		.dead_after_ns = patience_ns(w, 30 * NS_PER_S),
+		.parity_bytes = parity_bytes(w),
+		.path_loss = told ? fmax(w->p->loss, LOSES_NOTHING) : 0,
+		.path_burst_pkts = told ? w->p->burst_pkts : 0,
 	};
 	struct sdr_connect_attr how = {.size = sizeof(how), .rtt_ns = w->p->rtt_ns};
 	uint8_t blob[2][SDR_MAX_INFO_BYTES];
@@ -358,10 +379,7 @@ int engine_check(const struct sweep *s, const struct sim_point *p, char *why)
 	int err = world_open(&w, 1);
 
 	world_close(&w);
-	if (err == -EINVAL && strchr(p->scheme->name, ':'))
-		snprintf(why, SWEEP_WHY, "--scheme %s: the engine does not take these parameters",
-			 p->scheme->name);
-	else if (err)
+	if (err)
 		snprintf(why, SWEEP_WHY, "--scheme %s: the engine cannot run it: %s",
 			 p->scheme->name, sdr_strerror(err));
 	return err ? -1 : 0;

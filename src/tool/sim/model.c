@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A run by the model: one draw of plan/'s simulation, resends and parity sharing the link with
- * first sends. The draw's state is kept while the point stays the same; each run has its own
- * seed.
+ * first sends, or as the paper reads it where the scheme is the paper's. The draw's state is kept
+ * while the point stays the same; each run has its own seed.
  */
 #include "tool/sim/run.h"
 
@@ -65,20 +65,22 @@ static int prepare(struct model *m, const struct sweep *s, const struct sim_poin
 void model_run(struct model *m, const struct sweep *s, const struct sim_point *p, uint64_t seed,
 	       struct run_result *out)
 {
+	enum plan_reading reading = p->scheme->paper ? PLAN_PAPER : PLAN_SERIALISED;
 	double slots = 0;
 	int err = prepare(m, s, p);
 
 	if (!err) {
 		rng_init(&m->rng, seed);
 		m->sim.sent = 0;
-		err = sim_draw(&m->sim, PLAN_SERIALISED, &slots);
+		err = sim_draw(&m->sim, reading, &slots);
 	}
 	out->done = 1;
 	out->err = err;
 	if (err)
 		return;
-	/* The model counts the last round trip in whole slots. */
-	slots += m->units.rtt - (double)m->units.rtt_slots;
+	/* Where one link carries all, the model counts the last round trip in whole slots. */
+	if (reading == PLAN_SERIALISED)
+		slots += m->units.rtt - (double)m->units.rtt_slots;
 	out->time_ns = (uint64_t)llround(slots * m->units.t_s * 1e9);
 	out->sent_bytes = (uint64_t)llround(m->sim.sent * (double)sweep_chunk_bytes(s));
 	if (p->bytes % sweep_chunk_bytes(s)) /* the model sends whole chunks */

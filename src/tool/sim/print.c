@@ -51,6 +51,8 @@ void result_json(struct json *j, const struct sweep *s, const struct result *r)
 	json_bool(j, "cold", s->cold != 0);
 	json_text(j, "device", s->device);
 	json_uint(j, "seed", s->seed);
+	json_bool(j, "learn", s->learn != 0);
+	json_real(j, "coalesce_s", (double)s->coalesce_ns * 1e-9);
 	json_object_end(j);
 }
 
@@ -86,7 +88,8 @@ void result_csv_header(void)
 	out("scheme,bytes,mean_s,mean_lo_s,mean_hi_s,p50_s,p50_lo_s,p50_hi_s,p99_s,p99_lo_s,"
 	    "p99_hi_s,p999_s,p999_lo_s,p999_hi_s,lossless_s,limit_s,overhead,runs,unfinished,"
 	    "engine,model_mean_s,model_p99_s,model_p999_s,rtt_s,bw_bps,loss,burst_pkts,ack_loss,"
-	    "jitter_s,queue_bytes,packet_bytes,chunk_bytes,cold,device,seed");
+	    "jitter_s,queue_bytes,packet_bytes,chunk_bytes,cold,device,seed,learn,"
+	    "coalesce_s");
 }
 
 void result_csv(const struct sweep *s, const struct result *r)
@@ -120,5 +123,7 @@ void result_csv(const struct sweep *s, const struct result *r)
 	csv_uint(s->cold != 0);
 	printf(",%s", s->device);
 	csv_uint(s->seed);
+	csv_uint(s->learn != 0);
+	csv_real((double)s->coalesce_ns * 1e-9);
 	putchar('\n');
 }

@@ -4,12 +4,12 @@
  */
 #include "tool/sim/scheme.h"
 
+#include "base/bits.h"
 #include "base/units.h"
-
-#include <sdr/conn.h>
+#include "plan/hybrid.h"
 
 #include <ctype.h>
-#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,14 @@
 /* Of codes, as sdr plan ranks them: failed blocks are named at once and go again by NACK. */
 #define CODE_RTO 1
 #define CODE_BETA 0
+#define PAPER "-paper"
+#define DEPTH_MAX (1u << 20)
+/* sdr_scheme's own limits, where plan/'s are wider. */
+#define ENGINE_SYMBOLS_MAX 255u
+#define ENGINE_DEPTH_MAX 65536u
+#define ENGINE_COPIES_MAX 16u
+#define ENGINE_RTO_MIN 1.0
+#define ENGINE_RTO_MAX 100.0
 
 size_t scheme_item_len(const char *text)
 {
@@ -33,190 +41,274 @@ size_t scheme_item_len(const char *text)
 	return at;
 }
 
-static int known_names(char *buf, size_t len)
-{
-	size_t used = 0;
+/* ---- the paper's ---------------------------------------------------------------- */
 
-	for (const char *const *name = sdr_scheme_names(); *name && used < len; name++)
-		used += (size_t)snprintf(buf + used, len - used, "%s, ", *name);
-	if (used < len)
-		snprintf(buf + used, len - used, "ec:K,M, ec-xor:K,M, hybrid");
-	return -1;
+static bool is_word(const char *text, size_t len, const char *word)
+{
+	return strlen(word) == len && strncmp(text, word, len) == 0;
 }
 
-static bool is_engine(const char *name, size_t len)
+static bool is_paper(const char *text, size_t len, enum plan_scheme *scheme)
 {
-	for (const char *const *known = sdr_scheme_names(); *known; known++) {
-		if (strlen(*known) == len && strncmp(*known, name, len) == 0)
+	*scheme = is_word(text, len, "ec-xor" PAPER) ? PLAN_EC_XOR : PLAN_EC;
+	return *scheme == PLAN_EC_XOR || is_word(text, len, "ec" PAPER);
+}
+
+/* NAME=NUMBER; -1: no such parameter or value. */
+static int take_named(struct plan_params *p, const char *word)
+{
+	const char *value = strchr(word, '=') + 1;
+	uint64_t n = 0;
+	char *end;
+	double real = strtod(value, &end);
+
+	if (!isdigit((unsigned char)*value) || *end != '\0')
+		return -1;
+	if (strncmp(word, "depth=", 6) == 0 && units_parse_uint(value, 1, DEPTH_MAX, &n) == 0)
+		p->depth = (uint32_t)n;
+	else if (strncmp(word, "rto=", 4) == 0)
+		p->rto_rtts = real;
+	else if (strncmp(word, "beta=", 5) == 0)
+		p->beta_rtts = real;
+	else
+		return -1;
+	return 0;
+}
+
+/* K,M and named parameters; writes on `params`. */
+static int take_paper(struct plan_params *p, const char *name, char *params, char *why, size_t len)
+{
+	uint64_t code[2] = {0, 0};
+	uint32_t numbers = 0;
+	char *save = NULL;
+
+	for (char *word = strtok_r(params, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		if (strchr(word, '=') ? take_named(p, word) == 0
+				      : numbers < 2 && units_parse_uint(word, 0, PLAN_CODE_MAX,
+									&code[numbers++]) == 0)
+			continue;
+		snprintf(why, len,
+			 "'%.40s' is no parameter of %s: choose K,M (together at most %u), "
+			 "depth=1..%u, rto=N, beta=N",
+			 word, name, PLAN_CODE_MAX, DEPTH_MAX);
+		return -1;
+	}
+	if (numbers != 2) {
+		snprintf(why, len,
+			 "%s needs K and M, data and parity units of a submessage: write %s:32,8",
+			 name, name);
+		return -1;
+	}
+	p->k = (uint32_t)code[0];
+	p->m = (uint32_t)code[1];
+	return 0;
+}
+
+/* What the paper leaves as it is, is left out. */
+static void name_paper(struct sim_scheme *s)
+{
+	const struct plan_params *p = &s->params;
+	char depth[24] = "", rto[32] = "", beta[32] = "";
+
+	if (p->depth > 1)
+		snprintf(depth, sizeof(depth), ",depth=%u", p->depth);
+	if (p->rto_rtts != 3)
+		snprintf(rto, sizeof(rto), ",rto=%.15g", p->rto_rtts);
+	if (p->beta_rtts != 1)
+		snprintf(beta, sizeof(beta), ",beta=%.15g", p->beta_rtts);
+	snprintf(s->name, sizeof(s->name), "%s" PAPER ":%u,%u%s%s%s", plan_scheme_name(p->scheme),
+		 p->k, p->m, depth, rto, beta);
+}
+
+static int parse_paper(enum plan_scheme scheme, const char *text, struct sim_scheme *out, char *why,
+		       size_t len)
+{
+	struct sim_scheme s = {.in_model = true,
+			       .paper = true,
+			       .params = {.scheme = scheme,
+					  .rto_rtts = 3,
+					  .beta_rtts = 1,
+					  .depth = 1,
+					  .span = 1,
+					  .copies = 1}};
+	char copy[SIM_SCHEME_NAME], *params;
+
+	if (strlen(text) >= sizeof(copy)) {
+		snprintf(why, len, "longer than %zu characters", sizeof(copy) - 1);
+		return -1;
+	}
+	strcpy(copy, text);
+	params = copy + strcspn(copy, ":");
+	if (*params)
+		*params++ = '\0';
+	if (take_paper(&s.params, copy, params, why, len))
+		return -1;
+	name_paper(&s);
+	*out = s;
+	return 0;
+}
+
+/* ---- the engine's --------------------------------------------------------------- */
+
+/* What of it the model knows: the scheme that says the same there. False: none does. */
+static bool model_of(const struct sdr_scheme *e, enum plan_scheme *to)
+{
+	bool copies = e->copies > 1;
+
+	if (e->policy != SDR_POLICY_NONE)
+		return false;
+	if (e->code == SDR_CODE_NONE) {
+		*to = e->go_back_n ? PLAN_GBN : e->nack ? PLAN_SR_NACK : PLAN_SR;
+		return !copies;
+	}
+	if (e->fresh) {
+		*to = PLAN_HYBRID;
+		return true;
+	}
+	*to = e->code == SDR_CODE_XOR ? PLAN_EC_XOR : PLAN_EC;
+	return e->span == SDR_SPAN_ALL && !copies;
+}
+
+static bool is_known(const char *text, size_t len)
+{
+	for (const char *const *name = sdr_scheme_names(); *name; name++) {
+		if (is_word(text, len, *name))
 			return true;
 	}
 	return false;
 }
 
-static int model_scheme(const char *name, size_t len)
+static int say_unknown(char *why, size_t len)
 {
-	for (int s = 0; s < PLAN_SCHEMES; s++) {
-		const char *known = plan_scheme_name((enum plan_scheme)s);
+	size_t used = (size_t)snprintf(why, len, "unknown scheme: choose ");
 
-		if (strlen(known) == len && strncmp(known, name, len) == 0)
-			return s;
-	}
+	for (const char *const *name = sdr_scheme_names(); *name && used < len; name++)
+		used += (size_t)snprintf(why + used, len - used, "%s, ", *name);
+	if (used < len)
+		snprintf(why + used, len - used, "ec" PAPER " or ec-xor" PAPER);
 	return -1;
-}
-
-static bool is_code(enum plan_scheme scheme)
-{
-	return scheme == PLAN_EC || scheme == PLAN_EC_XOR || scheme == PLAN_HYBRID;
-}
-
-/* NAME=NUMBER; -1: no such parameter or value. */
-static int take_named(struct sim_scheme *s, const char *text)
-{
-	struct plan_params *p = &s->params;
-	const char *value = strchr(text, '=') + 1;
-	uint64_t n = 0;
-	double real;
-	char *end;
-	bool whole = units_parse_uint(value, 0, UINT64_C(1) << 32, &n) == 0;
-
-	real = strtod(value, &end);
-	if (!isdigit((unsigned char)*value) || *end != '\0')
-		return -1;
-	if (strncmp(text, "depth=", 6) == 0 && whole && n >= 1 && n <= 1u << 20) {
-		p->depth = (uint32_t)n;
-		s->given |= SCHEME_HAS_DEPTH;
-	} else if (strncmp(text, "rto=", 4) == 0 && p->scheme != PLAN_HYBRID) {
-		p->rto_rtts = real;
-		s->given |= SCHEME_HAS_RTO;
-	} else if (strncmp(text, "beta=", 5) == 0 && p->scheme != PLAN_HYBRID) {
-		p->beta_rtts = real;
-		s->given |= SCHEME_HAS_BETA;
-	} else if (strncmp(text, "span=", 5) == 0 && whole && n && p->scheme == PLAN_HYBRID) {
-		p->span = n;
-		s->given |= SCHEME_HAS_SPAN;
-	} else if (strncmp(text, "copies=", 7) == 0 && whole && n >= 1 && n <= 64 &&
-		   p->scheme == PLAN_HYBRID) {
-		p->copies = (uint32_t)n;
-		s->given |= SCHEME_HAS_COPIES;
-	} else {
-		return -1;
-	}
-	return 0;
-}
-
-/* K,M and named parameters. */
-static int take_code(struct sim_scheme *s, char *params, char *why, size_t len)
-{
-	uint64_t code[2];
-	uint32_t numbers = 0;
-	char *save = NULL;
-
-	for (char *word = strtok_r(params, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
-		if (strchr(word, '=') ? take_named(s, word) == 0
-				      : numbers < 2 && units_parse_uint(word, 0, PLAN_CODE_MAX,
-									&code[numbers++]) == 0)
-			continue;
-		snprintf(why, len,
-			 "'%s' is no parameter of %s: write ec:32,8 or hybrid:128,5,depth=4 "
-			 "(K + M at most %u)",
-			 word, plan_scheme_name(s->params.scheme), PLAN_CODE_MAX);
-		return -1;
-	}
-	if (numbers == 2) {
-		s->params.k = (uint32_t)code[0];
-		s->params.m = (uint32_t)code[1];
-		s->given |= SCHEME_HAS_CODE;
-	}
-	if (numbers != 2 && (numbers == 1 || s->params.scheme != PLAN_HYBRID)) {
-		snprintf(why, len,
-			 "needs K and M, data and parity packets of a block: write %s:32,8",
-			 plan_scheme_name(s->params.scheme));
-		return -1;
-	}
-	return 0;
-}
-
-/*
- * The engine's own parameters, as far as the model knows what they mean: a timer of so many
- * round trips. Of sr-nack and gbn it is a backup only. False: there is more to them.
- */
-static bool model_of_engine(struct sim_scheme *s, const char *params)
-{
-	char *end;
-	double rto;
-
-	if (*params == '\0' || strcmp(params, "rto=dyn") == 0)
-		return true;
-	if (strncmp(params, "rto=", 4) != 0 || !isdigit((unsigned char)params[4]))
-		return false;
-	rto = strtod(params + 4, &end);
-	if (*end != '\0')
-		return false;
-	if (s->params.scheme == PLAN_SR) {
-		s->given |= SCHEME_HAS_RTO;
-		s->params.rto_rtts = rto;
-	}
-	return true;
 }
 
 int scheme_parse(const char *text, struct sim_scheme *out, char *why, size_t len)
 {
-	struct sim_scheme s = {.params.scheme = PLAN_SR};
-	char params[SIM_SCHEME_NAME] = "", names[256];
+	struct sim_scheme s = {.in_engine = true, .engine = {.size = sizeof(s.engine)}};
 	size_t base = strcspn(text, ":");
-	int model = model_scheme(text, base);
+	enum plan_scheme scheme;
 
-	if (strlen(text) >= sizeof(s.name)) {
-		snprintf(why, len, "longer than %zu characters", sizeof(s.name) - 1);
+	if (is_paper(text, base, &scheme))
+		return parse_paper(scheme, text, out, why, len);
+	if (!is_known(text, base))
+		return say_unknown(why, len);
+	if (sdr_scheme_parse(text, &s.engine, why, len) < 0)
 		return -1;
-	}
-	strcpy(s.name, text);
-	if (text[base] == ':')
-		strcpy(params, text + base + 1);
-	s.in_engine = is_engine(text, base);
-	s.in_model = model >= 0;
-	if (!s.in_engine && !s.in_model) {
-		known_names(names, sizeof(names));
-		snprintf(why, len, "unknown scheme: choose %s", names);
-		return -1;
-	}
-	if (s.in_model)
-		s.params.scheme = (enum plan_scheme)model;
-	if (s.in_model && is_code(s.params.scheme) && take_code(&s, params, why, len))
-		return -1;
-	if (s.in_model && !is_code(s.params.scheme))
-		s.in_model = model_of_engine(&s, params);
+	(void)sdr_scheme_name(&s.engine, s.name, sizeof(s.name));
+	s.in_model = model_of(&s.engine, &s.params.scheme);
 	*out = s;
 	return 0;
 }
 
 bool scheme_predictable(const struct sim_scheme *s)
 {
-	return s->in_model && !(s->params.scheme == PLAN_SR && !(s->given & SCHEME_HAS_RTO));
+	return s->in_model && !s->paper &&
+	       !(s->params.scheme == PLAN_SR && s->engine.rto_multiple == 0);
+}
+
+/* ---- the model's parameters ----------------------------------------------------- */
+
+static uint64_t units_of(uint64_t bytes, const struct plan_job *job)
+{
+	return u64_div_up(bytes, job->chunk_bytes);
+}
+
+/* In units: all of the message, as much as a round trip holds, or so many packets. */
+static uint64_t span_of(uint32_t span, const struct plan_link *link, const struct plan_job *job)
+{
+	uint64_t all = units_of(job->bytes, job);
+	double rtt = link->rtt_s * link->bw_bps / (8.0 * job->chunk_bytes);
+
+	if (span == SDR_SPAN_ALL)
+		return all;
+	if (span == SDR_SPAN_RTT)
+		return u64_max(u64_min(all, (uint64_t)llround(rtt)), 1);
+	return u64_min(all, units_of((uint64_t)span * job->packet_bytes, job));
+}
+
+static void code_params(const struct sdr_scheme *e, const struct plan_link *link,
+			const struct plan_job *job, struct plan_params *out)
+{
+	out->rto_rtts = CODE_RTO;
+	out->beta_rtts = CODE_BETA;
+	out->k = e->k;
+	out->m = e->m;
+	out->span = span_of(e->span, link, job);
+	out->copies = e->copies;
+	/* Parity of blocks that are not there is none. */
+	out->depth = (uint32_t)u64_min(e->depth, u64_div_up(out->span, e->k));
 }
 
 void scheme_params(const struct sim_scheme *s, const struct plan_link *link,
 		   const struct plan_job *job, struct plan_params *out)
 {
-	const struct plan_params *p = &s->params;
+	if (s->paper) {
+		*out = s->params;
+		return;
+	}
+	/* Not by the hybrid's rule: all that it chooses is given. */
+	plan_defaults(link, job, s->params.scheme == PLAN_HYBRID ? PLAN_EC : s->params.scheme, out);
+	out->scheme = s->params.scheme;
+	out->lambda = HYBRID_LAMBDA;
+	if (s->engine.code != SDR_CODE_NONE) {
+		code_params(&s->engine, link, job, out);
+	} else if (s->params.scheme == PLAN_SR && s->engine.rto_multiple > 0) {
+		/* Of sr-nack and gbn it is a backup only. */
+		out->rto_rtts = s->engine.rto_multiple;
+	}
+}
 
-	plan_defaults(link, job, p->scheme, out);
-	if (p->scheme == PLAN_EC || p->scheme == PLAN_EC_XOR) {
-		out->rto_rtts = CODE_RTO;
-		out->beta_rtts = CODE_BETA;
-	}
-	if (s->given & SCHEME_HAS_CODE) {
-		out->k = p->k;
-		out->m = p->m;
-	}
-	if (s->given & SCHEME_HAS_DEPTH)
-		out->depth = p->depth;
-	if (s->given & SCHEME_HAS_RTO)
-		out->rto_rtts = p->rto_rtts;
-	if (s->given & SCHEME_HAS_BETA)
-		out->beta_rtts = p->beta_rtts;
-	if (s->given & SCHEME_HAS_SPAN)
-		out->span = p->span;
-	if (s->given & SCHEME_HAS_COPIES)
-		out->copies = p->copies;
+/* ---- and their names ------------------------------------------------------------ */
+
+static double clamp(double v, double min, double max)
+{
+	return fmin(fmax(v, min), max);
+}
+
+static uint32_t copies_of(const struct plan_params *p)
+{
+	return (uint32_t)clamp(p->copies, 1, ENGINE_COPIES_MAX);
+}
+
+static void name_code(struct sdr_scheme *e, const struct plan_params *p,
+		      const struct plan_link *link, const struct plan_job *job)
+{
+	uint64_t packets = p->span * (job->chunk_bytes / job->packet_bytes);
+
+	e->code = p->scheme == PLAN_EC_XOR ? SDR_CODE_XOR : SDR_CODE_RS;
+	e->k = p->k;
+	e->m = (uint32_t)u64_min(p->m, u64_sub_floor(ENGINE_SYMBOLS_MAX, p->k));
+	e->depth = (uint32_t)clamp(p->depth, 1, ENGINE_DEPTH_MAX);
+	if (p->scheme != PLAN_HYBRID)
+		return;
+	e->hybrid = e->fresh = 1;
+	e->copies = copies_of(p);
+	if (p->span == span_of(SDR_SPAN_RTT, link, job))
+		e->span = SDR_SPAN_RTT;
+	else if (p->span < span_of(SDR_SPAN_ALL, link, job) && packets < SDR_SPAN_RTT)
+		e->span = (uint32_t)packets;
+}
+
+void scheme_of_params(const struct plan_params *p, const struct plan_link *link,
+		      const struct plan_job *job, char name[SIM_SCHEME_NAME])
+{
+	struct sdr_scheme e = {.size = sizeof(e), .nack = p->scheme != PLAN_SR};
+
+	if (p->scheme == PLAN_SR)
+		e.rto_multiple = clamp(p->rto_rtts, ENGINE_RTO_MIN, ENGINE_RTO_MAX);
+	else if (p->scheme == PLAN_GBN)
+		e.go_back_n = 1;
+	else if (p->scheme != PLAN_SR_NACK && p->m > 0)
+		name_code(&e, p, link, job);
+	else if (p->scheme == PLAN_HYBRID)
+		e.copies = copies_of(p); /* a hybrid without parity */
+	if (sdr_scheme_name(&e, name, SIM_SCHEME_NAME) < 0)
+		snprintf(name, SIM_SCHEME_NAME, "%s", plan_scheme_name(p->scheme));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * sdr sim: how long writes take over a link that is only simulated, by the library's own code
- * in virtual time or, for schemes that it does not have, by the model. Touches no network.
+ * in virtual time or, for the paper's schemes, by the model. Touches no network.
  */
 #include "tool/sim/sweep.h"
 
@@ -28,7 +28,7 @@
 struct sim_opts {
 	const char *text[SWEEP_KEYS]; /* by place in sweep_keys */
 	const char *file, *shard, *plot;
-	uint64_t cold, warm, jobs, json, csv, quiet;
+	uint64_t cold, warm, learn, jobs, json, csv, quiet;
 };
 
 #define KEY(i) offsetof(struct sim_opts, text[i])
@@ -47,7 +47,7 @@ static const struct opt sim_table[] = {
 	{"size", 's', OPT_TEXT, KEY(8), 0, 0, "SIZES",
 	 "message sizes: 128MiB, or 1MiB,1GiB, or 1MiB..1GiB"},
 	{"scheme", 0, OPT_TEXT, KEY(9), 0, 0, "NAMES",
-	 "with parameters: sr:rto=3,sr-nack,ec:32,8 (sr-nack)"},
+	 "with parameters: sr-nack,ec:32,8,hybrid:k=128,m=10,auto,ec-paper:32,8 (sr-nack)"},
 	{"packet", 0, OPT_TEXT, KEY(10), 0, 0, "SIZE", "payload of a packet (4KiB)"},
 	{"chunk", 0, OPT_TEXT, KEY(11), 0, 0, "SIZE",
 	 "a bit of the receive bitmap; the model's unit (a packet)"},
@@ -63,6 +63,10 @@ static const struct opt sim_table[] = {
 	 "of both hosts: udp, roce, or nic: an RDMA NIC (udp)"},
 	{"limit", 0, OPT_TEXT, KEY(17), 0, 0, "TIME",
 	 "of virtual time for a run (60s and 100 times the best)"},
+	{"learn", 0, OPT_FLAG, FIELD(learn), 0, 0, NULL,
+	 "connections are not told what the path loses, and have to find out"},
+	{"coalesce", 0, OPT_TEXT, KEY(19), 0, 0, "TIME",
+	 "both hosts' interrupts are held back so long: half the CPU time (0s)"},
 	{"file", 'f', OPT_TEXT, FIELD(file), 0, 0, "FILE",
 	 "read these options from there: lines like loss = 1e-4"},
 	{"jobs", 'j', OPT_UINT, FIELD(jobs), 1, POOL_JOBS_MAX, "N", "processes (all cores)"},
@@ -94,6 +98,8 @@ static const char *flag_text(const struct sim_opts *o, int key)
 {
 	if (strcmp(sweep_keys[key].name, "cold") == 0)
 		return o->cold ? "yes" : o->warm ? "no" : NULL;
+	if (strcmp(sweep_keys[key].name, "learn") == 0)
+		return o->learn ? "yes" : NULL;
 	return o->text[key];
 }
 

@@ -71,14 +71,21 @@ double point_limit_s(const struct sim_point *p)
 
 char *point_text(const struct sweep *s, const struct sim_point *p, char *buf)
 {
+	char coalesce[40] = "";
+
+	/* What is the rule, told of the path and no interrupt held back, says nothing: names of
+	 * points stay. */
+	if (s->coalesce_ns)
+		snprintf(coalesce, sizeof(coalesce), " coalesce=%" PRIu64 "ns", s->coalesce_ns);
 	snprintf(buf, POINT_TEXT,
 		 "rtt=%" PRIu64 "ns bw=%" PRIu64
 		 "bit loss=%.12g burst=%.12g ack-loss=%.12g jitter=%" PRIu64 "ns queue=%" PRIu64
 		 " size=%" PRIu64 " packet=%" PRIu64 " chunk=%" PRIu64
-		 " cold=%d device=%s engine=%s scheme=%s",
+		 " cold=%d device=%s engine=%s scheme=%s%s%s",
 		 p->rtt_ns, p->bw_bps, p->loss, p->burst_pkts, p->ack_loss, s->jitter_ns,
 		 s->queue_bytes, p->bytes, s->packet_bytes, sweep_chunk_bytes(s), s->cold != 0,
-		 s->device, sweep_uses_engine(s, p->scheme) ? "real" : "model", p->scheme->name);
+		 s->device, sweep_uses_engine(s, p->scheme) ? "real" : "model", p->scheme->name,
+		 s->learn ? " learn=1" : "", coalesce);
 	return buf;
 }
 
@@ -135,10 +142,9 @@ static int check_scheme(const struct sweep *s, const struct sim_scheme *scheme, 
 {
 	if (s->engine == ENGINE_REAL && !scheme->in_engine) {
 		snprintf(why, SWEEP_WHY,
-			 "--scheme %s: not in this build's engine: leave --engine real away, or "
-			 "take "
-			 "--engine model",
-			 scheme->name);
+			 "--scheme %s: the paper's, which is a model only: leave --engine real "
+			 "away, or take %s",
+			 scheme->name, scheme->params.scheme == PLAN_EC ? "ec:K,M" : "ec-xor:K,M");
 		return -1;
 	}
 	if (s->engine == ENGINE_MODEL && !scheme->in_model) {
@@ -190,7 +196,7 @@ static void say_fault(const struct plan_fault *f, const struct sim_point *p, cha
 }
 
 /* What the model finds wrong; of the engine's schemes only the link and the job count. */
-static int check_plan(const struct sweep *s, const struct sim_point *p, bool params_too, char *why)
+static int check_plan(const struct sweep *s, const struct sim_point *p, char *why)
 {
 	struct plan_link link = {(double)p->bw_bps, (double)p->rtt_ns / 1e9, p->loss,
 				 p->burst_pkts};
@@ -202,7 +208,7 @@ static int check_plan(const struct sweep *s, const struct sim_point *p, bool par
 		say_fault(&fault, p, why);
 		return -1;
 	}
-	if (!params_too || !p->scheme->in_model || sweep_uses_engine(s, p->scheme))
+	if (!p->scheme->in_model || sweep_uses_engine(s, p->scheme))
 		return 0;
 	scheme_params(p->scheme, &link, &job, &params);
 	if (plan_check(&link, &job, &params, &fault)) {
@@ -249,10 +255,7 @@ int sweep_check(const struct sweep *s, char *why)
 	}
 	for (uint64_t i = 0; i < sweep_points(s); i++) {
 		sweep_point(s, i, &p);
-		/* A scheme's parameters depend on the point where the model has a rule for them. */
-		if (check_plan(s, &p, i < s->schemes || p.scheme->params.scheme != PLAN_HYBRID,
-			       why) ||
-		    check_ack_loss(s, &p, why) || check_length(&p, why))
+		if (check_plan(s, &p, why) || check_ack_loss(s, &p, why) || check_length(&p, why))
 			return -1;
 		if (sweep_uses_engine(s, p.scheme) && engine_limits(s, &p, why))
 			return -1;

@@ -48,9 +48,10 @@ struct sweep {
 	uint32_t schemes;
 	double ack_loss; /* below 0: as the data's */
 	uint64_t jitter_ns, queue_bytes;
+	uint64_t coalesce_ns;		    /* interrupts of both hosts are held back so long */
 	uint64_t packet_bytes, chunk_bytes; /* chunk 0: a packet */
 	uint64_t runs, seed, limit_ns;	    /* limit 0: by sweep_limit_ns() */
-	uint64_t cold;
+	uint64_t cold, learn;
 	enum sweep_engine engine;
 	const char *device; /* "udp", "roce", "nic"; static */
 };
@@ -90,7 +91,7 @@ struct sweep_key {
 
 /* Ends with a NULL name. */
 extern const struct sweep_key sweep_keys[];
-#define SWEEP_KEYS 18u
+#define SWEEP_KEYS 20u
 /* Its place in sweep_keys, or -1. */
 int sweep_key_find(const char *name);
 

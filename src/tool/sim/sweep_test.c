@@ -76,12 +76,16 @@ static void values(void **state)
 	assert_true(s.axis[AXIS_LOSS].v[1] == 1e-5 && s.axis[AXIS_LOSS].v[3] == 1e-3);
 	good(&s, "loss", "0,0.1%");
 	assert_true(s.axis[AXIS_LOSS].v[0] == 0 && s.axis[AXIS_LOSS].v[1] == 0.001);
-	good(&s, "scheme", "sr:rto=3,ec:32,8,depth=4,hybrid,ec-xor:8,2");
+	good(&s, "scheme", "sr:rto=3,ec:32,8,depth=4,hybrid:k=128,m=10,ec-xor:8,2");
 	assert_int_equal(s.schemes, 4);
 	assert_string_equal(s.scheme[1].name, "ec:32,8,depth=4");
-	good(&s, "scheme", "sr-nack, ec:32,8 ,hybrid");
+	good(&s, "scheme", "sr-nack, ec:32,8 ,hybrid:128,10");
 	assert_int_equal(s.schemes, 3);
 	assert_string_equal(s.scheme[1].name, "ec:32,8");
+	assert_string_equal(s.scheme[2].name, "hybrid:k=128,m=10");
+	good(&s, "scheme", "ec:32,8,hybrid:k=128,m=10,auto,ec-paper:32,8,beta=0,auto:policy=table");
+	assert_int_equal(s.schemes, 5);
+	assert_string_equal(s.scheme[3].name, "ec-paper:32,8,beta=0");
 	good(&s, "bw", "1Gbit, 10Gbit");
 	assert_int_equal(s.axis[AXIS_BW].n, 2);
 	good(&s, "cold", "yes");
@@ -110,14 +114,23 @@ static void mistakes(void **state)
 	bad("size", "0", "choose from 1 B");
 	bad("size", "2MiB..1MiB", "begins with the smaller value");
 	bad("size", "1..1TiB,1..1TiB", "twice");
-	bad("scheme", "tcp", "unknown scheme: choose gbn, sr, sr-nack, ec:K,M");
+	bad("scheme", "tcp",
+	    "unknown scheme: choose gbn, sr, sr-nack, ec-xor, ec, hybrid, auto, ec-paper or");
 	bad("scheme", "sr,sr", "twice");
 	bad("scheme", "ec", "needs K and M");
 	bad("scheme", "ec:32", "needs K and M");
 	bad("scheme", "ec:32,8,9", "'9' is no parameter of ec");
-	bad("scheme", "ec:32,8,copies=2", "'copies=2' is no parameter of ec");
-	bad("scheme", "hybrid:rto=3", "'rto=3' is no parameter of hybrid");
-	bad("scheme", "ec:32,8,depth=0", "'depth=0' is no parameter");
+	bad("scheme", "ec:32,8,beta=2", "'beta' is no parameter of ec");
+	bad("scheme", "hybrid:rto=3", "hybrid needs K and M");
+	bad("scheme", "ec:32,8,depth=0", "depth='0' of ec");
+	bad("scheme", "ec:32,8,ec:k=32,m=8", "'ec:k=32,m=8' of it: twice");
+	bad("scheme", "ec-paper", "needs K and M");
+	bad("scheme", "ec-paper:32",
+	    "ec-paper needs K and M, data and parity units of a submessage");
+	bad("scheme", "ec-paper:32,8,9", "'9' is no parameter of ec-paper");
+	bad("scheme", "ec-paper:32,8,copies=2", "'copies=2' is no parameter of ec-paper");
+	bad("scheme", "ec-paper:32,8,depth=0", "'depth=0' is no parameter of ec-paper");
+	bad("scheme", "ec-xor-paper:32,8,beta=-1", "'beta=-1' is no parameter of ec-xor-paper");
 	bad("runs", "0", "choose from 1 to 1000000");
 	bad("runs", "1000001", "choose from 1 to 1000000");
 	bad("packet", "1", "choose from 64 B");
@@ -168,17 +181,23 @@ static void checks(void **state)
 	good(&s, "size", "100TiB");
 	refused(&s, "--size: size of");
 	link_of(&s);
-	good(&s, "scheme", "hybrid");
+	good(&s, "scheme", "ec-paper:32,8");
 	good(&s, "engine", "real");
-	refused(&s, "--scheme hybrid: not in this build's engine");
+	refused(&s, "--scheme ec-paper:32,8: the paper's, which is a model only");
 	link_of(&s);
-	good(&s, "scheme", "ec:200,100");
-	refused(&s, "--scheme ec:200,100: m of 100 is out of range");
+	good(&s, "scheme", "auto");
+	good(&s, "engine", "model");
+	refused(&s, "--scheme auto: the model does not know it: take --engine real");
+	link_of(&s);
+	good(&s, "scheme", "ec-paper:200,100");
+	refused(&s, "--scheme ec-paper:200,100: m of 100 is out of range");
+	good(&s, "scheme", "ec-paper:32,8,rto=2000");
+	refused(&s, "--scheme ec-paper:32,8,rto=2000: rto of 2000 is out of range");
 	link_of(&s);
 	good(&s, "loss", "1e-9..0.9");
 	good(&s, "size", "1..1TiB");
 	good(&s, "bw", "1Kbit..1Tbit");
-	good(&s, "scheme", "sr,sr-nack,gbn,hybrid");
+	good(&s, "scheme", "sr,sr-nack,gbn,auto");
 	good(&s, "rtt", "1us..1s");
 	refused(&s, "points: at most");
 	link_of(&s);
@@ -219,6 +238,7 @@ static void round_trip(void **state)
 	good(&a, "chunk", "16KiB");
 	good(&a, "limit", "100s");
 	good(&a, "cold", "yes");
+	good(&a, "learn", "yes");
 	sweep_init(&b);
 	for (int i = 0; i < (int)SWEEP_KEYS; i++) {
 		const char *value = sweep_text(&a, i, text);
@@ -227,7 +247,8 @@ static void round_trip(void **state)
 			fail_msg("%s = %s: %s", sweep_keys[i].name, value, why);
 	}
 	assert_memory_equal(a.axis, b.axis, sizeof(a.axis));
-	assert_true(a.ack_loss == b.ack_loss && a.limit_ns == b.limit_ns && b.cold == 1);
+	assert_true(a.ack_loss == b.ack_loss && a.limit_ns == b.limit_ns && b.cold == 1 &&
+		    b.learn == 1);
 	assert_true(b.chunk_bytes == 16384 && b.jitter_ns == 10000);
 	for (int i = 0; i < (int)SWEEP_KEYS; i++) {
 		const char *x = sweep_text(&a, i, text), *y = sweep_text(&b, i, again);
@@ -270,34 +291,6 @@ static void product(void **state)
 		s.seed++;
 		assert_true(point_seed(&s, &q, 5) != seed);
 	}
-}
-
-static void schemes(void **state)
-{
-	struct plan_link link = {400e9, 0.025, 1e-3, 1};
-	struct plan_job job = {128 << 20, 4096, 4096};
-	struct plan_params p;
-	struct sim_scheme s;
-	char why[SWEEP_WHY];
-
-	(void)state;
-	assert_int_equal(scheme_parse("sr:rto=2.5", &s, why, sizeof(why)), 0);
-	scheme_params(&s, &link, &job, &p);
-	assert_true(s.in_engine && scheme_predictable(&s) && p.rto_rtts == 2.5);
-	assert_int_equal(scheme_parse("sr", &s, why, sizeof(why)), 0);
-	scheme_params(&s, &link, &job, &p);
-	assert_true(!scheme_predictable(&s) && p.rto_rtts == 3);
-	assert_int_equal(scheme_parse("sr-nack:rto=9", &s, why, sizeof(why)), 0);
-	scheme_params(&s, &link, &job, &p);
-	assert_true(scheme_predictable(&s) && p.rto_rtts == 1);
-	assert_int_equal(scheme_parse("ec:16,4,beta=2,rto=3", &s, why, sizeof(why)), 0);
-	scheme_params(&s, &link, &job, &p);
-	assert_true(p.k == 16 && p.m == 4 && p.beta_rtts == 2 && p.rto_rtts == 3 && p.depth == 1);
-	assert_int_equal(scheme_parse("hybrid:100,6,span=5000", &s, why, sizeof(why)), 0);
-	scheme_params(&s, &link, &job, &p);
-	assert_true(p.k == 100 && p.m == 6 && p.span == 5000 && p.copies >= 1);
-	assert_int_equal(scheme_parse("gbn", &s, why, sizeof(why)), 0);
-	assert_true(s.in_engine);
 }
 
 /* ---- files ---------------------------------------------------------------------- */
@@ -363,7 +356,7 @@ static void runs_repeat(void **state)
 	link_of(&s);
 	good(&s, "size", "256KiB");
 	good(&s, "loss", "0.05");
-	good(&s, "scheme", "sr-nack,ec:8,2,hybrid");
+	good(&s, "scheme", "sr-nack,ec:8,2,ec-paper:8,2");
 	for (uint64_t i = 0; i < 6; i++) {
 		sweep_point(&s, i / 2, &p);
 		runner_run(r, &s, &p, i % 2, &never, &first[i]);
@@ -432,11 +425,9 @@ static void stops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values),   cmocka_unit_test(mistakes),
-		cmocka_unit_test(checks),   cmocka_unit_test(round_trip),
-		cmocka_unit_test(product),  cmocka_unit_test(schemes),
-		cmocka_unit_test(files),    cmocka_unit_test(runs_repeat),
-		cmocka_unit_test(lossless), cmocka_unit_test(stops),
+		cmocka_unit_test(values),      cmocka_unit_test(mistakes), cmocka_unit_test(checks),
+		cmocka_unit_test(round_trip),  cmocka_unit_test(product),  cmocka_unit_test(files),
+		cmocka_unit_test(runs_repeat), cmocka_unit_test(lossless), cmocka_unit_test(stops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,6 +37,8 @@ const struct sweep_key sweep_keys[SWEEP_KEYS + 1] = {
 	{"engine", KEY_ENGINE, 0, 0, 0, 0},
 	{"device", KEY_DEVICE, 0, 0, 0, 0},
 	{"limit", KEY_TIME, 0, FIELD(limit_ns), 1e3, 1e15},
+	{"learn", KEY_YES, 0, FIELD(learn), 0, 1},
+	{"coalesce", KEY_TIME, 0, FIELD(coalesce_ns), 0, 1e9},
 	{0},
 };
 
@@ -230,19 +232,27 @@ static int axis_item(struct axis *a, const struct sweep_key *key, char *item, co
 
 static int scheme_add(struct sweep *s, const char *item, const char *value, char *why)
 {
+	struct sim_scheme *to = &s->scheme[s->schemes];
 	char text[SWEEP_WHY - 100];
+	size_t used = 0;
 
 	if (s->schemes == SWEEP_SCHEMES_MAX) {
 		snprintf(why, SWEEP_WHY, "more than %u schemes: cut the sweep in parts",
 			 SWEEP_SCHEMES_MAX);
 		return -1;
 	}
-	for (uint32_t i = 0; i < s->schemes; i++) {
-		if (strcmp(s->scheme[i].name, item) == 0)
-			return wrong(why, item, value, "twice: leave one out");
-	}
-	if (scheme_parse(item, &s->scheme[s->schemes], text, sizeof(text)))
+	if (scheme_parse(item, to, text, sizeof(text)))
 		return wrong(why, item, value, text);
+	for (uint32_t i = 0; i < s->schemes; i++) {
+		if (strcmp(s->scheme[i].name, to->name) == 0)
+			return wrong(why, item, value, "twice: leave one out");
+		used += strlen(s->scheme[i].name) + 1;
+	}
+	if (used + strlen(to->name) >= SWEEP_VALUE_MAX) { /* sweep_text() has to hold them */
+		snprintf(why, SWEEP_WHY, "longer than %u characters: cut the sweep in parts",
+			 SWEEP_VALUE_MAX - 1);
+		return -1;
+	}
 	s->schemes++;
 	return 0;
 }
@@ -399,7 +409,7 @@ const char *sweep_text(const struct sweep *s, int key, char buf[SWEEP_VALUE_MAX]
 		real_text(buf, SWEEP_VALUE_MAX, s->ack_loss);
 		return buf;
 	case KEY_YES:
-		return s->cold ? "yes" : "no";
+		return *(const uint64_t *)field ? "yes" : "no";
 	case KEY_ENGINE:
 		return engines[s->engine];
 	case KEY_DEVICE:
