@@ -42,8 +42,9 @@ static void usage(const struct rate_options *o)
 {
 	char say[128];
 
-	snprintf(say, sizeof say, "usage: %s [--seconds S] [--unit BYTES] [--memory MIB]%s",
-		 program_invocation_short_name, o->rounds ? " [--rounds N]" : "");
+	snprintf(say, sizeof say, "usage: %s [--seconds S]%s [--memory MIB]%s",
+		 program_invocation_short_name, o->unit ? " [--unit BYTES]" : "",
+		 o->rounds ? " [--rounds N]" : "");
 	rate_die(say);
 }
 
@@ -54,7 +55,7 @@ void rate_options(struct rate_options *o, int argc, char **argv)
 
 		if (strcmp(argv[i], "--seconds") == 0)
 			o->seconds = number(argv[i], value, 1e-4, 60);
-		else if (strcmp(argv[i], "--unit") == 0)
+		else if (o->unit && strcmp(argv[i], "--unit") == 0)
 			o->unit = (size_t)number(argv[i], value, 64, 1 << 20) & ~(size_t)63;
 		else if (strcmp(argv[i], "--memory") == 0)
 			o->memory = (size_t)number(argv[i], value, 1, 4096) << 20;

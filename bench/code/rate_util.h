@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two programs beside it share: their options, and how they end and take the time. */
+/* What the programs beside it share: their options, and how they end and take the time. */
 #ifndef BENCH_CODE_RATE_UTIL_H
 #define BENCH_CODE_RATE_UTIL_H
 
@@ -8,7 +8,8 @@
 
 struct rate_options {
 	double seconds;	     /* that a rate is measured for, at least */
-	size_t unit, memory; /* bytes; memory is at least a block of the longest code */
+	size_t unit, memory; /* bytes; memory is at least a block of the longest code. unit 0:
+			      * there is no such option */
 	uint32_t rounds;     /* 0: there is no such option */
 };
 
