@@ -28,6 +28,8 @@ static const struct opt perf_table[] = {
 	{"cold", 0, OPT_FLAG, FIELD(cold), 0, 0, NULL,
 	 "the cold phase only; takes --duration or --iters"},
 	{"each", 0, OPT_FLAG, FIELD(each), 0, 0, NULL, "with --json: times of each message"},
+	{"verbose", 'v', OPT_FLAG, FIELD(verbose), 0, 0, NULL,
+	 "say which scheme the writes got, and why (auto)"},
 	{"report_gbits", 0, OPT_FLAG, FIELD(gbits), 0, 0, NULL, "Gb/sec instead of MiB/sec"},
 	{"busy", 0, OPT_FLAG, FIELD(busy), 0, 0, NULL, "poll without sleeping, at either end"},
 	{"once", '1', OPT_FLAG, FIELD(once), 0, 0, NULL, "server: end after one client"},

@@ -30,7 +30,7 @@ struct perf_opts {
 	struct net_opts net;
 	uint64_t size, iters, duration_ns, depth;
 	uint64_t settle_depth; /* 0: depth */
-	uint64_t lat, all, once, busy, gbits, cold, each;
+	uint64_t lat, all, once, busy, gbits, cold, each, verbose;
 	struct size_list sizes;
 };
 
@@ -48,6 +48,9 @@ struct perf_result {
 	size_t n_each;
 	/* what the connection says, from the phase's start to its end */
 	char scheme[112];
+	char write_scheme[112], why[160]; /* the last write's, and why that */
+	uint64_t decisions, writes_coded, writes_no_room;
+	uint64_t repair_pkts, copy_pkts, recovered_pkts;
 	uint32_t channels, payload_bytes;
 	uint64_t resent_bytes, parity_bytes, tx_pkts, lost_pkts, rtt_ns;
 	int rate_found;

@@ -189,6 +189,14 @@ static void count_conn(const struct sdr_conn_info *was, const struct sdr_conn_in
 		       struct perf_result *r)
 {
 	memcpy(r->scheme, is->scheme, sizeof r->scheme);
+	memcpy(r->write_scheme, is->write_scheme, sizeof r->write_scheme);
+	memcpy(r->why, is->why, sizeof r->why);
+	r->decisions = is->decisions - was->decisions;
+	r->writes_coded = is->writes_coded - was->writes_coded;
+	r->writes_no_room = is->writes_no_room - was->writes_no_room;
+	r->repair_pkts = is->tx_repair_pkts - was->tx_repair_pkts;
+	r->copy_pkts = is->tx_copy_pkts - was->tx_copy_pkts;
+	r->recovered_pkts = is->tx_recovered_pkts - was->tx_recovered_pkts;
 	r->channels = is->channels;
 	r->payload_bytes = is->payload_bytes;
 	r->rtt_ns = is->rtt_ns;

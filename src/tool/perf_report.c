@@ -43,21 +43,39 @@ static void print_lat(const struct perf_result *r)
 	    (double)hist_quantile(h, 0.99) / 1e3, (double)hist_quantile(h, 0.999) / 1e3, r->phase);
 }
 
-void perf_print_line(const struct perf_opts *o, const struct perf_result *r)
+/* Below the line. */
+static void print_why(const struct perf_result *r)
+{
+	char parity[UNITS_TEXT];
+
+	out("   scheme %s%s%s: %s%s%" PRIu64 " of %" PRIu64 " writes coded, parity %s, %" PRIu64
+	    " packets made good by it",
+	    r->scheme, *r->write_scheme ? ", last write " : "", r->write_scheme, r->why,
+	    *r->why ? "; " : "", r->writes_coded, r->messages,
+	    units_size_text(parity, r->parity_bytes), r->recovered_pkts);
+}
+
+static void print_bw(const struct perf_opts *o, const struct perf_result *r)
 {
 	double unit = o->gbits ? 1e9 : 8.0 * 1024 * 1024;
 	char p50[UNITS_TEXT], p99[UNITS_TEXT], resent[UNITS_TEXT];
 
-	if (o->lat) {
-		print_lat(r);
-		return;
-	}
 	out(" %-10" PRIu64 " %-14" PRIu64 " %-18.2f %-21.2f %-16.6f %-9s %-9s %-10s %s", r->size,
 	    r->messages, r->peak_bps / unit, goodput_bps(r) / unit,
 	    r->ns ? (double)r->messages * 1e3 / (double)r->ns : 0,
 	    units_time_text(p50, hist_quantile(&r->hist, 0.5)),
 	    units_time_text(p99, hist_quantile(&r->hist, 0.99)),
 	    units_size_text(resent, r->resent_bytes), r->phase);
+}
+
+void perf_print_line(const struct perf_opts *o, const struct perf_result *r)
+{
+	if (o->lat)
+		print_lat(r);
+	else
+		print_bw(o, r);
+	if (o->verbose)
+		print_why(r);
 }
 
 /* [[posted, done], ...] in nanoseconds since the start of the phase, as they completed. */
@@ -78,6 +96,11 @@ static void print_object(struct json *j, const struct perf_opts *o, const struct
 	json_object_begin(j, NULL);
 	json_text(j, "test", o->lat ? "latency" : "bandwidth");
 	json_text(j, "scheme", r->scheme);
+	json_text(j, "write_scheme", r->write_scheme);
+	json_text(j, "why", r->why);
+	json_uint(j, "decisions", r->decisions);
+	json_uint(j, "writes_coded", r->writes_coded);
+	json_uint(j, "writes_no_room", r->writes_no_room);
 	json_text(j, "phase", r->phase);
 	json_uint(j, "size", r->size);
 	json_uint(j, "messages", r->messages);
@@ -94,6 +117,9 @@ static void print_object(struct json *j, const struct perf_opts *o, const struct
 	json_real(j, "stdev_ns", hist_stdev(&r->hist));
 	json_uint(j, "resent_bytes", r->resent_bytes);
 	json_uint(j, "parity_bytes", r->parity_bytes);
+	json_uint(j, "repair_pkts", r->repair_pkts);
+	json_uint(j, "copy_pkts", r->copy_pkts);
+	json_uint(j, "recovered_pkts", r->recovered_pkts);
 	json_uint(j, "tx_pkts", r->tx_pkts);
 	json_uint(j, "lost_pkts", r->lost_pkts);
 	json_uint(j, "channels", r->channels);

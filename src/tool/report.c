@@ -31,6 +31,11 @@ static void print_json(const struct report *r)
 	json_text(&j, "error", r->error);
 	json_text(&j, "peer", r->peer);
 	json_text(&j, "scheme", r->conn.scheme);
+	json_text(&j, "write_scheme", r->conn.write_scheme);
+	json_text(&j, "why", r->conn.why);
+	json_uint(&j, "decisions", r->conn.decisions);
+	json_uint(&j, "writes_coded", r->conn.writes_coded);
+	json_uint(&j, "writes_no_room", r->conn.writes_no_room);
 	json_uint(&j, "channels", r->conn.channels);
 	json_uint(&j, "payload_bytes", r->conn.payload_bytes);
 	json_uint(&j, "files", r->files);
@@ -44,6 +49,10 @@ static void print_json(const struct report *r)
 	json_real(&j, "loss", loss_share(&r->conn));
 	json_uint(&j, "resent_bytes", r->conn.tx_resent_bytes);
 	json_uint(&j, "parity_bytes", r->conn.tx_parity_bytes);
+	json_uint(&j, "repair_pkts", r->conn.tx_repair_pkts);
+	json_uint(&j, "copy_pkts", r->conn.tx_copy_pkts);
+	json_uint(&j, "recovered_pkts", r->conn.tx_recovered_pkts);
+	json_uint(&j, "decoded_pkts", r->conn.rx_decoded_pkts);
 	json_uint(&j, "rx_pkts", r->conn.rx_pkts);
 	json_uint(&j, "duplicate_pkts", r->conn.rx_duplicate_pkts);
 	json_uint(&j, "reordered_pkts", r->conn.rx_reordered_pkts);

@@ -22,7 +22,9 @@ value() { # FILE EXPRESSION of v
 }
 
 TRANSFER=(command status error peer scheme channels files failed bytes seconds goodput_bps
-	tx_pkts lost_pkts loss resent_bytes parity_bytes rtt_ns sha256)
+	tx_pkts lost_pkts loss resent_bytes parity_bytes rtt_ns sha256
+	write_scheme why decisions writes_coded writes_no_room repair_pkts copy_pkts recovered_pkts
+	decoded_pkts)
 mkdir dst
 head -c 1000000 /dev/urandom >file
 serve recv recv --dir dst --once --json
@@ -38,7 +40,8 @@ run 1 send --json file "127.0.0.1:$(free_port)"
 check "send --json that failed" test "$(value out 'v["status"]')" = failed
 
 PERF=(scheme phase bytes seconds goodput_bps messages p50_ns p99_ns p999_ns resent_bytes
-	parity_bytes)
+	parity_bytes write_scheme why decisions writes_coded writes_no_room repair_pkts copy_pkts
+	recovered_pkts)
 serve perf perf --once
 SERVER=$PID
 run 0 perf --json --sizes 64,4KiB,64KiB --iters 50 --depth 8 "127.0.0.1:$PORT"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Mistakes on the command line: exit code 2, and a message that names the option, the
 # value, the limit and what to do.
+COMPLETION=$(realpath "$(dirname "$0")/../../src/tool/sdr.bash-completion")
 . "$(dirname "$0")/lib.sh"
 
 # arguments | what the message has to say
@@ -59,4 +60,19 @@ for command in send recv perf ping info doctor; do
 	check "--help is the same" cmp -s out by-help
 done
 run 2 help frobnicate
+
+# Every scheme that connections take is listed, and completed; the model's are completed where they
+# are taken.
+completes() { # WORD... : what completion offers for the last word
+	PATH="$(dirname "$SDR"):$PATH" bash -c '. "$1"
+		shift
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_sdr
+		echo "${COMPREPLY[@]}"' _ "$COMPLETION" "$@"
+}
+run 0 info
+check "info lists the schemes" grep -qx "schemes: gbn, sr, sr-nack, ec-xor, ec, hybrid, auto" out
+check "send's schemes" test "$(completes sdr send --scheme s)" = "sr sr-nack"
+check "send's codes" test "$(completes sdr send --scheme e)" = "ec-xor ec"
+check "sim's codes" test "$(completes sdr sim --scheme e)" = "ec-xor ec ec-paper ec-xor-paper"
 finish

@@ -15,8 +15,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define CELL (UNITS_TEXT + 8)
+#define NAME_COLUMN 24 /* at least */
 
 static char *seconds(char buf[CELL], double ns)
 {
@@ -36,7 +38,7 @@ static char *number(char buf[CELL], const char *format, double v)
 	return buf;
 }
 
-static void print_head(const struct sweep *s, const struct result *r)
+static void print_head(const struct sweep *s, const struct result *r, int width)
 {
 	const struct sim_point *p = &r->point;
 	char size[UNITS_TEXT], rtt[UNITS_TEXT], rate[UNITS_TEXT], lossless[CELL], limit[CELL];
@@ -49,11 +51,11 @@ static void print_head(const struct sweep *s, const struct result *r)
 	    units_rate_text(rate, (double)p->bw_bps), p->loss, more, s->cold ? ", cold start" : "",
 	    seconds(lossless, point_lossless_s(p) * 1e9), seconds(limit, point_limit_s(p) * 1e9),
 	    r->runs, s->seed);
-	out("%-24s %-6s %9s %8s %9s %9s %9s %8s %9s %9s %7s", "SCHEME", "ENGINE", "MEAN", "95 %",
-	    "50 %", "99 %", "99.9 %", "LOSSLESS", "EXTRA", "MODEL", "RATIO");
+	out("%-*s %-6s %9s %8s %9s %9s %9s %8s %9s %9s %7s", width, "SCHEME", "ENGINE", "MEAN",
+	    "95 %", "50 %", "99 %", "99.9 %", "LOSSLESS", "EXTRA", "MODEL", "RATIO");
 }
 
-static void print_row(const struct result *r)
+static void print_row(const struct result *r, int column)
 {
 	char mean[CELL], half[CELL], p50[CELL], p99[CELL], p999[CELL], times[CELL], extra[CELL],
 		model[CELL], ratio[CELL], width[CELL + 4];
@@ -65,7 +67,7 @@ static void print_row(const struct result *r)
 	known = half[0] != '-';
 	snprintf(width, sizeof(width), "%s%s", known ? "±" : "", half);
 	/* The sign is two bytes and one column. */
-	out("%-24s %-6s %9s %*s %9s %9s %9s %8s %9s %9s %7s", r->point.scheme->name,
+	out("%-*s %-6s %9s %*s %9s %9s %9s %8s %9s %9s %7s", column, r->point.scheme->name,
 	    r->engine ? "real" : "model", seconds(mean, r->mean.v), known ? 9 : 8, width,
 	    seconds(p50, r->p50.v), seconds(p99, r->p99.v), seconds(p999, r->p999.v),
 	    number(times, "%.3f", r->mean.v / lossless),
@@ -109,9 +111,16 @@ static bool same_link(const struct sim_point *a, const struct sim_point *b)
 
 static void print_group(const struct sweep *s, const struct result *r, uint64_t n)
 {
-	print_head(s, r);
+	int column = NAME_COLUMN;
+
+	for (uint64_t i = 0; i < n; i++) {
+		int len = (int)strlen(r[i].point.scheme->name);
+
+		column = len > column ? len : column;
+	}
+	print_head(s, r, column);
 	for (uint64_t i = 0; i < n; i++)
-		print_row(&r[i]);
+		print_row(&r[i], column);
 	for (uint64_t i = 0; i < n; i++) {
 		say_ended(s, &r[i]);
 		say_parted(&r[i]);
