@@ -76,15 +76,16 @@ SDR_API int sdr_net_fd(struct sdr_net *net);
 
 struct sdr_conn_attr {
 	size_t size;
-	const char *scheme;	     /* of what this end sends; default "sr-nack". One with a code
-				      * needs a peer that can decode; else sr-nack it is, and
-				      * sdr_conn_info says so */
-	uint32_t channels;	     /* default 1 (client decides) */
-	uint32_t chunk_pkts;	     /* default 4 */
-	uint32_t messages;	     /* in flight; default 512 */
-	uint32_t max_payload_bytes;  /* default: what the route carries */
-	uint64_t rate_bps;	     /* provisioned payload rate of what this end sends: fixed
-				      * congestion control; 0: found by growing */
+	const char *scheme;	    /* of what this end sends; default "sr-nack". What is wrong with
+				     * one that is refused (-EINVAL), sdr_scheme_parse() says. One
+				     * with a code needs a peer that can decode; else sr-nack it
+				     * is, and sdr_conn_info says so */
+	uint32_t channels;	    /* default 1 (client decides) */
+	uint32_t chunk_pkts;	    /* default 4 */
+	uint32_t messages;	    /* in flight; default 512 */
+	uint32_t max_payload_bytes; /* default: what the route carries */
+	uint64_t rate_bps;	    /* provisioned payload rate of what this end sends: fixed
+				     * congestion control; 0: found by growing */
 	uint64_t connect_timeout_ns; /* default 10 s */
 	uint64_t dead_after_ns;	     /* of unanswered PINGs; default 30 s */
 	void *cookie;
