@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#define NEGLIGIBLE 1e-100
+
 void burst_init(struct burst *b, double loss, double mean_units)
 {
 	b->loss = loss;
@@ -44,33 +46,47 @@ double burst_after(const struct burst *b, bool lost, double units)
 	return lost ? b->loss + (1 - b->loss) * kept : b->loss * (1 - kept);
 }
 
-static double above(const double *ok, const double *lost, uint32_t m, uint32_t n)
+static double above(const double *ok, const double *lost, uint32_t m, uint32_t top)
 {
 	double sum = 0;
 
-	for (uint32_t i = n; i > m; i--)
+	for (uint32_t i = top; i > m; i--)
 		sum += ok[i] + lost[i];
 	return sum;
 }
 
 /* ok[i], lost[i]: P(i of the units so far lost, the last one not, or yes). */
+struct counts {
+	double ok[BURST_UNITS_MAX + 1], lost[BURST_UNITS_MAX + 1];
+};
+
+/* One unit more; beyond `top` all was 0. */
+static void add_unit(const struct counts *restrict c, struct counts *restrict to, uint32_t top,
+		     double again, double fresh)
+{
+	to->ok[0] = c->ok[0] * (1 - fresh);
+	to->lost[0] = 0;
+	for (uint32_t i = 1; i <= top; i++) {
+		to->ok[i] = c->ok[i] * (1 - fresh) + c->lost[i] * (1 - again);
+		to->lost[i] = c->ok[i - 1] * fresh + c->lost[i - 1] * again;
+	}
+}
+
 void burst_block_fail(const struct burst *b, uint32_t k, uint32_t m_max, double step, double *fail)
 {
-	double ok[BURST_UNITS_MAX + 1] = {0}, lost[BURST_UNITS_MAX + 1] = {0};
 	double again = burst_after(b, true, step), fresh = burst_after(b, false, step);
+	struct counts c[2] = {{.ok = {1 - b->loss}, .lost = {0, b->loss}}};
+	uint32_t top = 1; /* beyond it all is 0, or as good as */
 
 	SDR_ASSERT(k >= 1 && k + m_max <= BURST_UNITS_MAX);
-	ok[0] = 1 - b->loss;
-	lost[1] = b->loss;
 	if (k == 1)
 		fail[0] = b->loss;
 	for (uint32_t n = 2; n <= k + m_max; n++) {
-		for (uint32_t i = n; i > 0; i--) {
-			ok[i] = ok[i] * (1 - fresh) + lost[i] * (1 - again);
-			lost[i] = ok[i - 1] * fresh + lost[i - 1] * again;
-		}
-		ok[0] *= 1 - fresh; /* lost[0] is 0: the last unit was not lost */
+		struct counts *now = &c[n & 1], *then = &c[~n & 1];
+
+		top += now->ok[top] + now->lost[top] > NEGLIGIBLE;
+		add_unit(now, then, top, again, fresh);
 		if (n >= k)
-			fail[n - k] = above(ok, lost, n - k, n);
+			fail[n - k] = above(then->ok, then->lost, n - k, top);
 	}
 }

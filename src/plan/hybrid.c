@@ -12,6 +12,7 @@
 
 #define MEAN_SLACK 0.04 /* of the lossless time that the tail may cost the mean */
 #define MARGIN_MAX 128u
+#define MARGIN_FIRST 16u
 #define COPIES_MAX 64u
 
 /* A burst's mean length; 1 for independent losses. */
@@ -21,39 +22,48 @@ static double mean_burst(const struct burst *b)
 }
 
 /*
- * P(any of `blocks` blocks fails), or how many do; fail[m] is one block's. The blocks of a
- * group see the same bursts: at least the group fails with one parity less, at most as many
- * blocks as there are bursts' reaches.
+ * The blocks of a group see the same bursts: at least the group fails with one parity less, at
+ * most as many blocks as there are bursts' reaches.
  */
-static double any_fails(const struct burst *b, const double *fail, uint32_t m, double blocks,
-			uint32_t depth)
+double hybrid_any_fails(const struct hybrid_span *s, const struct burst *b, const double *fail,
+			uint32_t m)
 {
-	double groups, bursts;
+	double groups, bursts, blocks = s->blocks;
 
 	if (b->independent)
 		return blocks * fail[m];
-	groups = ceil(blocks / depth) * (m > 0 ? fail[m - 1] : 1);
+	groups = ceil(blocks / s->depth) * (m > 0 ? fail[m - 1] : 1);
 	bursts = fmin(blocks, 16 * blocks / mean_burst(b)) * fail[m];
 	return fmax(groups, bursts);
 }
 
-static uint32_t choose_parity(uint64_t n, uint64_t rtt, const struct burst *b, uint32_t k,
-			      double blocks, uint32_t depth)
+double hybrid_mean(const struct hybrid_span *s, const struct burst *b, const double *fail,
+		   uint32_t m)
 {
-	double fail[HYBRID_M_MAX + 1], any[HYBRID_M_MAX + 1], best_mean = INFINITY, best = INFINITY;
+	return (double)m * s->early + hybrid_any_fails(s, b, fail, m) * (double)s->rtt;
+}
+
+double hybrid_mean_most(const struct hybrid_span *s, const struct burst *b, const double *fail,
+			uint32_t m_max)
+{
+	double best = INFINITY;
+
+	for (uint32_t m = 0; m <= m_max; m++)
+		best = fmin(best, hybrid_mean(s, b, fail, m));
+	return best + MEAN_SLACK * (double)(s->n + s->rtt);
+}
+
+uint32_t hybrid_parity(const struct hybrid_span *s, const struct burst *b, const double *fail,
+		       uint32_t m_max)
+{
+	double most = hybrid_mean_most(s, b, fail, m_max), best = INFINITY;
 	uint32_t chosen = 0;
 
-	burst_block_fail(b, k, HYBRID_M_MAX, b->independent ? 1 : depth, fail);
-	for (uint32_t m = 0; m <= HYBRID_M_MAX; m++) {
-		any[m] = any_fails(b, fail, m, blocks, depth) * (double)rtt;
-		best_mean = fmin(best_mean, m * blocks + any[m]);
-	}
-	for (uint32_t m = 0; m <= HYBRID_M_MAX; m++) {
-		double cost = m * blocks + HYBRID_LAMBDA * any[m];
+	for (uint32_t m = 0; m <= m_max; m++) {
+		double exposed = hybrid_any_fails(s, b, fail, m) * (double)s->rtt;
+		double cost = (double)m * s->blocks + HYBRID_LAMBDA * exposed;
 
-		if (m * blocks + any[m] > best_mean + MEAN_SLACK * (double)(n + rtt))
-			continue;
-		if (cost < best) {
+		if (hybrid_mean(s, b, fail, m) <= most && cost < best) {
 			best = cost;
 			chosen = m;
 		}
@@ -61,29 +71,39 @@ static uint32_t choose_parity(uint64_t n, uint64_t rtt, const struct burst *b, u
 	return chosen;
 }
 
-static uint32_t choose_copies(double loss, double stake)
+uint32_t hybrid_depth(const struct burst *b, uint32_t blocks)
 {
+	return (uint32_t)fmin(ceil(4 * mean_burst(b)), fmin(blocks, 1 << 20));
+}
+
+uint32_t hybrid_copies(const struct burst *b, uint64_t rtt_slots)
+{
+	double stake = HYBRID_LAMBDA * (double)u64_max(rtt_slots, 1);
 	uint32_t copies = 1;
 
-	while (copies < COPIES_MAX && pow(loss, copies) * stake > 1)
+	while (copies < COPIES_MAX && pow(b->loss, copies) * stake > 1)
 		copies++;
 	return copies;
 }
 
 void hybrid_rule(uint64_t n, uint64_t rtt_slots, const struct burst *b, struct plan_params *out)
 {
-	uint64_t rtt = u64_max(rtt_slots, 1), span = u64_min(n, rtt);
-	uint32_t k = (uint32_t)u64_min(HYBRID_K, span), depth;
-	double blocks = (double)u64_div_up(span, k);
+	struct hybrid_span s = {.n = n, .rtt = u64_max(rtt_slots, 1)};
+	uint64_t span = u64_min(n, s.rtt);
+	uint32_t k = (uint32_t)u64_min(HYBRID_K, span);
+	double fail[HYBRID_M_MAX + 1];
 
 	SDR_ASSERT(n > 0);
-	depth = (uint32_t)fmin(ceil(4 * mean_burst(b)), fmin(blocks, 1 << 20));
+	s.blocks = (uint32_t)u64_div_up(span, k);
+	s.depth = hybrid_depth(b, s.blocks);
+	s.early = s.blocks;
+	burst_block_fail(b, k, HYBRID_M_MAX, b->independent ? 1 : s.depth, fail);
 	out->scheme = PLAN_HYBRID;
 	out->k = k;
-	out->m = choose_parity(n, rtt, b, k, blocks, depth);
-	out->depth = depth;
+	out->m = hybrid_parity(&s, b, fail, HYBRID_M_MAX);
+	out->depth = s.depth;
 	out->span = span;
-	out->copies = choose_copies(b->loss, HYBRID_LAMBDA * (double)rtt);
+	out->copies = hybrid_copies(b, s.rtt);
 	out->lambda = HYBRID_LAMBDA;
 }
 
@@ -93,10 +113,14 @@ uint32_t hybrid_margin(const struct burst *b, uint32_t deficit, double gap, doub
 	double fail[MARGIN_MAX + 1], worth = 1 / (lambda * (double)rtt_slots);
 	uint32_t margin = 0;
 
-	burst_block_fail(b, deficit, MARGIN_MAX, gap, fail);
-	while (margin < MARGIN_MAX && fail[margin] - fail[margin + 1] > worth)
-		margin++;
-	return margin;
+	/* It is small, but for bursts: a first look saves most of the work. */
+	for (uint32_t most = MARGIN_FIRST;; most = MARGIN_MAX) {
+		burst_block_fail(b, deficit, most, gap, fail);
+		while (margin < most && fail[margin] - fail[margin + 1] > worth)
+			margin++;
+		if (margin < most || most == MARGIN_MAX)
+			return margin;
+	}
 }
 
 /* About four bursts, within a thirtieth of a round trip for all of them. */

@@ -20,6 +20,10 @@
 /* Parity may take so much of a message, but for messages of so few packets. */
 #define PLAN_TABLE_OVERHEAD_MAX 0.30
 #define PLAN_TABLE_FEW_PKTS 16u
+#define PLAN_TABLE_FEW_PARITY 4u /* these may have as much as they are, or so many */
+/* A link that loses so little is clean: parity may take a hundredth, less what repairs take. */
+#define PLAN_TABLE_CLEAN_LOSS 2e-6
+#define PLAN_TABLE_CLEAN_OVERHEAD 0.0095
 /* Where fewer messages than this lose anything, none has parity: no quantile sees it. */
 #define PLAN_TABLE_RARE 5e-4
 
@@ -47,16 +51,28 @@ struct plan_table_row {
 
 struct plan_table {
 	struct plan_link link; /* what it was made for */
+	bool sure;
 	uint32_t packet_bytes;
 	bool by_policy;
 	struct plan_table_row row[PLAN_TABLE_ROWS];
 };
 
-/* 0, or -EINVAL: a value out of plan.h's ranges. No memory, no simulation. */
-int plan_table_make(const struct plan_link *link, uint32_t packet_bytes, bool by_policy,
+/*
+ * 0, or -EINVAL: a value out of plan.h's ranges. No memory, no simulation. sure: the link does
+ * what *link says; else it is an estimate, high rather than low: losses may come one by one where
+ * it says bursts, and bursts may be longer than it says, so blocks are interleaved
+ * PLAN_TABLE_DEPTH deep at least.
+ */
+#define PLAN_TABLE_DEPTH 64u
+int plan_table_make(const struct plan_link *link, bool sure, uint32_t packet_bytes, bool by_policy,
 		    struct plan_table *out);
 /* The row for a message of that many packets (1 or more). */
 const struct plan_table_row *plan_table_find(const struct plan_table *t, uint64_t pkts);
+/*
+ * The same fitted to that message: blocks of one size, no more of them than it fills, parity of
+ * all that it sends within the budget.
+ */
+void plan_table_fit(const struct plan_table *t, uint64_t pkts, struct plan_table_row *out);
 /* A fixed scheme's margins and gap, from what is known of the link: fills those of *row. */
 void plan_table_margins(const struct plan_link *link, uint32_t packet_bytes,
 			struct plan_table_row *row);
@@ -67,7 +83,14 @@ void plan_table_margins(const struct plan_link *link, uint32_t packet_bytes,
  */
 enum plan_drift { PLAN_DRIFT_NONE, PLAN_DRIFT_DOWN, PLAN_DRIFT_UP };
 enum plan_drift plan_table_drift(const struct plan_table *t, const struct plan_link *now);
-/* "loss 1.0e-03, bursts of 8: (128,5) on the last 4096 packets, ..." for a person. */
+/* Why, in a few words: "an exposed round trip costs more". */
+const char *plan_table_reason(const struct plan_table_row *row);
+/*
+ * The same with all that it was made from, for a person: "loss 1.0e-03 in bursts of 8, 25.0 ms,
+ * 400 Gbit/s, 32768 packets: (128,5) on all, depth 32, late resends 3 times: an exposed ...".
+ * Returns its length, as snprintf() does.
+ */
+#define PLAN_TABLE_SAY 256
 int plan_table_say(const struct plan_table *t, uint64_t pkts, char *buf, size_t len);
 
 #endif
