@@ -267,18 +267,48 @@ static bool any_claimed(const struct rx_slot *s, uint64_t first)
 	return false;
 }
 
+/* Packets that may be empty though they lie behind the end, for the immediate's sake. */
+static uint32_t empties(const struct rx_slot *s)
+{
+	return s->imm_frags > 1 ? s->imm_frags : 0;
+}
+
+/*
+ * Do packets say that the message does not end at `end`? `last`: its last one is committed;
+ * `first`: the committed ones of the first word. Those were looked at before `was`, the end as
+ * it is known: a packet's commit is behind the end that it told.
+ */
+static bool end_denied(const struct rx_slot *s, uint64_t end, uint64_t was, bool last,
+		       uint64_t first)
+{
+	unsigned int pkts = (unsigned int)u64_min(end >> 32, RX_WORD_PKTS);
+	unsigned int full = empties(s);
+
+	if (was == end)
+		return false;
+	if (!(was & RX_END_UNKNOWN)) {
+		/* An empty one has told it, which need not be the first one that is short. */
+		if (was < end || was & RX_END_BYTES || was >> 32 > full)
+			return true;
+		full = (unsigned int)(was >> 32) - 1;
+	}
+	return last || first & bits_low(full) & ~bits_low(pkts);
+}
+
 /* To `end`, if that is what packets say that have come. */
 static bool end_fix(struct rx_slot *s, uint64_t end)
 {
 	uint32_t last = (uint32_t)(end >> 32) - 1;
-	uint64_t bit = UINT64_C(1) << last % RX_WORD_PKTS, was;
+	uint64_t was, first;
 	bool there;
 
 	do {
-		/* In this order: a last packet's commit is behind the end that it told. */
-		there = atomic_load(&s->words[last / RX_WORD_PKTS].committed) & bit;
+		there = atomic_load(&s->words[last / RX_WORD_PKTS].committed) >>
+				(last % RX_WORD_PKTS) &
+			1;
+		first = atomic_load(&s->words[0].committed);
 		was = atomic_load(&s->end);
-		if (was & RX_END_UNKNOWN ? there : was != end)
+		if (end_denied(s, end, was, there, first))
 			return false;
 	} while (!atomic_compare_exchange_strong(&s->end, &was, end | RX_END_FIRM));
 	return true;
@@ -296,7 +326,7 @@ int rx_end_set(struct rx_slot *s, uint64_t bytes)
 	end = end_of(s, bytes);
 	if (was & RX_END_FIRM)
 		return was == (end | RX_END_FIRM) ? RX_OK : RX_BEYOND_END;
-	if (any_claimed(s, end >> 32) || !end_fix(s, end))
+	if (any_claimed(s, u64_max(end >> 32, empties(s))) || !end_fix(s, end))
 		return RX_BEYOND_END;
 	last = (uint32_t)(end >> 32) - 1;
 	if (!(end & RX_END_BYTES)) {

@@ -60,10 +60,34 @@ bool twin_end(const struct twin *t, uint32_t *npkts, uint64_t *bytes)
 	return false;
 }
 
+/*
+ * Do packets that came say otherwise? One behind the end may be an empty one, that brings a part of
+ * the immediate: if it is the first short one, or lies behind that.
+ */
+static bool end_denied(const struct twin *t, uint32_t pkts, uint64_t bytes)
+{
+	uint32_t empties = t->imm_frags > 1 ? t->imm_frags : 0, npkts;
+	uint64_t known;
+
+	for (uint32_t pkt = pkts; pkt < t->npkts; pkt++)
+		if (t->claimed[pkt] && pkt >= empties)
+			return true;
+	if (twin_end(t, &npkts, &known)) {
+		if (npkts == pkts)
+			return known != bytes;
+		if (npkts < pkts || npkts > empties || t->pkt_len[npkts - 1] > 0)
+			return true;
+		empties = npkts - 1;
+	}
+	for (uint32_t pkt = pkts - 1; pkt < t->npkts; pkt++)
+		if (t->committed[pkt] && (pkt < empties || pkt < pkts))
+			return true;
+	return false;
+}
+
 int twin_end_set(struct twin *t, uint64_t bytes, bool *news)
 {
-	uint32_t pkts, npkts, last;
-	uint64_t known;
+	uint32_t pkts, last;
 
 	*news = false;
 	if (t->sparse)
@@ -74,10 +98,7 @@ int twin_end_set(struct twin *t, uint64_t bytes, bool *news)
 		return t->told_bytes == bytes ? RX_OK : RX_BEYOND_END;
 	pkts = end_pkts(t, bytes);
 	last = pkts - 1;
-	for (uint32_t pkt = pkts; pkt < t->npkts; pkt++)
-		if (t->claimed[pkt])
-			return RX_BEYOND_END;
-	if (twin_end(t, &npkts, &known) ? known != bytes : t->committed[last])
+	if (end_denied(t, pkts, bytes))
 		return RX_BEYOND_END;
 	t->told = true;
 	t->told_bytes = bytes;

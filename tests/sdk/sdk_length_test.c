@@ -436,6 +436,45 @@ static void immediates_of_filled(void **state)
 	pair_close(&w.p);
 }
 
+/*
+ * A short one-shot goes on in empty packets, which bring the rest of its immediate where that is in
+ * pieces: come alone, they do not say how long it is.
+ */
+static void empties_alone(void **state)
+{
+	static const uint64_t lens[] = {0, 1, P, P + 1, 3 * P, 5 * P - 1};
+	struct world w;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		struct sdr_sim_drop drop[8];
+		const struct sdr_recv_wr rwr = {.size = sizeof(rwr), .addr = dst, .length = 20 * P};
+		const struct sdr_send_wr swr = {.size = sizeof(swr),
+						.opcode = SDR_OP_WRITE_IMM,
+						.imm = IMM,
+						.length = lens[i],
+						.addr = src};
+
+		open_world(&w);
+		memset(dst, GUARD, sizeof(dst));
+		w.len = lens[i];
+		w.room = 20 * P;
+		for (uint32_t k = 0; k < all_pkts(w.len, w.room); k++)
+			drop[k] = (struct sdr_sim_drop){0, k, 0};
+		assert_int_equal(sdr_sim_drops_set(w.p.sim, 0, 1, drop, all_pkts(w.len, w.room)),
+				 0);
+		assert_int_equal(sdr_recv_post(w.p.qp[1], &rwr, &w.recv), 0);
+		assert_int_equal(sdr_send_post(w.p.qp[0], &swr, &w.send), 0);
+		settle(&w);
+		assert_true(sdr_recv_next_ready(w.p.qp[1]) == (pair_is_rocev2() ? w.recv : NULL));
+		assert_int_equal(tell(&w, lens[i]), 0);
+		assert_int_equal(tell(&w, lens[i] + 1), -EINVAL);
+		assert_int_equal(fill(&w), data_pkts(w.len));
+		finish(&w);
+		pair_close(&w.p);
+	}
+}
+
 /* Who waits for ready receives is told of the end packet. */
 static void ready(void **state)
 {
@@ -556,6 +595,7 @@ int main(void)
 		cmocka_unit_test(told_wins),
 		cmocka_unit_test(immediates),
 		cmocka_unit_test(immediates_of_filled),
+		cmocka_unit_test(empties_alone),
 		cmocka_unit_test(ready),
 		cmocka_unit_test(fill_bounds),
 		cmocka_unit_test(payload_changes),
