@@ -7,10 +7,19 @@
  * of packets, ACK bodies and accounting facts come out. No I/O, clock, threads or
  * callbacks; memory comes from the struct sdr_alloc given at init.
  *
- *	scheme.h   gbn, sr, sr-nack: one parameter set and the names that people type
+ *	scheme.h   schemes by resending and by codes: one parameter set, and the names that
+ *	           people type
  *	rtt.h      round-trip estimator and retransmission timeout
- *	tx.h       the sender: what to send next, what an ACK says, timers and probes
- *	rx.h       the receiver: when an ACK is due and what is in it
+ *	est.h      what a path does to packets, estimated: loss and bursts
+ *	tx.h       the sender: what to send next (data, parity, repair), what an ACK says, timers
+ *	           and probes
+ *	rx.h       the receiver: which blocks can be decoded, when an ACK is due and what is in it
+ *
+ * Codes. A coded message's packets are dealt to blocks, and parity symbols of each are packets of
+ * another message, which rel/ counts but never looks into: which packet is which symbol is
+ * code/'s layout, who makes and uses the bytes is the owner. The receiver counts the symbols of
+ * each block and tells in ACKs which blocks lack some; the sender believes it when it knows that
+ * all it sent of the block has had its time.
  *
  * Deliberately knows nothing of memory, offsets, bytes, grants, channels' addresses or
  * windows: conn/ asks rel_tx_next() only while congestion control has room, and gives
@@ -25,6 +34,7 @@
 
 #include "rel/scheme.h"
 #include "rel/rtt.h"
+#include "rel/est.h"
 #include "rel/tx.h"
 #include "rel/rx.h"
 
