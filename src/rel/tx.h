@@ -15,13 +15,16 @@
  * ranges with `parity` set. Which parity arrived, no ACK says: the receiver counts, and an ACK
  * names blocks that lack symbols (deficits). A deficit is believed once the same ACK, or an earlier
  * one, proves that all symbols of the block that were sent have arrived or are lost; then its
- *repair goes out, and the deficits are not looked at again before that has passed too.
+ * repair goes out, and the deficits are not looked at again before that has passed too. A batch is
+ * a group, or several where groups have fewer than 16 blocks.
  *
  * A packet of the span that is declared lost is *covered*: out of flight, told to cc/, but not to
- *be sent again. What ends that: it is acknowledged (decoded, or late after all: no sign of
- * reordering); its block failed and there is no further parity (repair by missing packets); or
- * nothing was heard of the block for an RTO after the last that was sent of it (then all its
- *covered packets are lost ones: a code that fails altogether is selective repeat).
+ * be sent again. What ends that: it is acknowledged (decoded, or late after all: no sign of
+ * reordering); its block failed and there is no further parity (repair by missing packets: with
+ * Reed-Solomon as many as lack, with sums all of the block's); or for an RTO and a round trip after
+ * the message's last symbol no deficit of it was believed and nothing of it decoded. Then all its
+ * covered packets are lost ones, and so are further losses, until a deficit names it: a code that
+ * fails altogether is selective repeat.
  *
  * Late resends, those of a message of which less than a round trip's packets are unsent, go out
  * `copies` times, gap_ns apart: a second loss would cost a round trip.
@@ -37,7 +40,9 @@
  * Proof that a packet is lost, RACK style, per channel: an ACK shows it as a hole, and
  * the same ACK says that its channel delivered a later packet, sent the reorder window
  * later or delivered that long before the ACK was made; and at least a minimum RTT
- * passed since it was last sent, so no packet is sent twice within an RTT. The timer, too,
+ * passed since it was last sent, so no packet is sent twice within an RTT. What was sent some time
+ * after the newest packet that was delivered is lost if that was delivered so much and the reorder
+ * window before the ACK was made, whether it shows as a hole or not (*quiet*). The timer, too,
  * needs an ACK that is newer than the packet's round trip: it never fires into silence.
  * Reordering, and paths of unequal delay, are therefore not loss. The reorder window grows
  * (up to the RTT) to what a wrongly declared loss shows, and decays by an eighth each 16
@@ -179,7 +184,9 @@ struct rel_tx_loss {
 	uint64_t passed_pkts;  /* sent up to the newest that each channel delivered */
 	uint64_t arrived_pkts; /* of them, by the receiver's counts; may exceed passed_pkts */
 	/* Data packets that were declared lost for the first time, and the runs that they came in
-	 * (neighbours by index): mean burst = run_pkts / runs. */
+	 * (neighbours by index): mean burst = run_pkts / runs. What a code makes good before it
+	 * could be declared lost is in none (so with codes, bursts look shorter); gbn counts none.
+	 */
 	uint64_t run_pkts, runs;
 };
 
@@ -305,7 +312,12 @@ void rel_tx_close(struct rel_tx *tx, uint32_t message);
 /* Closes all open messages before `message` (cumulative done). */
 void rel_tx_close_below(struct rel_tx *tx, uint32_t message);
 bool rel_tx_is_open(const struct rel_tx *tx, uint32_t message);
-/* The same with a code, copies or both. -EINVAL also: a coding out of its ranges. */
+/*
+ * The same with a code, copies or both (coding is copied; NULL: neither). -EINVAL also: a coding
+ * out of its ranges: 1 <= k, 1 <= m (xor: m <= k), k + m <= 255, depth 1 .. REL_DEPTH_MAX, a span
+ * of packets that there are, copies up to REL_COPIES_MAX, gbn, or a code with a scheme without
+ * nack.
+ */
 int rel_tx_open_coded(struct rel_tx *tx, uint32_t message, uint32_t npkts,
 		      const struct rel_coding *coding);
 /* Packets that fit into a round trip, for what is late; 0: not known, all resends are. */
@@ -348,7 +360,8 @@ int rel_tx_ack(struct rel_tx *tx, const uint8_t *body, size_t len, uint64_t now_
 	       struct rel_ack_result *out);
 
 /* When rel_tx_timer() should be called, or rel_tx_next() has something that waits for its time (a
- * copy, a repair unit); UINT64_MAX: no need. */
+ * copy, a repair unit; not once a call was told a time at or after that: then it is only pending);
+ * UINT64_MAX: no need. */
 uint64_t rel_tx_deadline(const struct rel_tx *tx);
 /*
  * Call at the deadline or whenever (after sockets were read dry). *lost, if not NULL, is
