@@ -51,6 +51,14 @@ function(sdr_test name)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT}
     SKIP_RETURN_CODE 77)
+  sdr_test_memory(${name})
+endfunction()
+
+# Freed memory stays with the process: worlds by the hundred otherwise give theirs back to the
+# kernel and fault it in again, which is most of what some of these tests cost.
+function(sdr_test_memory)
+  set_property(TEST ${ARGN} APPEND PROPERTY ENVIRONMENT
+    MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=1073741824)
 endfunction()
 
 # sdr_fuzz(NAME SOURCES a_fuzz.c USES wire ...): libFuzzer where clang builds with
@@ -61,6 +69,10 @@ function(sdr_fuzz name)
   endif()
   cmake_parse_arguments(F "" "" "SOURCES;USES" ${ARGN})
   add_executable(${name} ${F_SOURCES})
+  if(NOT TARGET fuzz_targets)
+    add_custom_target(fuzz_targets) # all of them, and nothing else
+  endif()
+  add_dependencies(fuzz_targets ${name})
   target_link_libraries(${name} PRIVATE sdr_options)
   target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
