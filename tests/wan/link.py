@@ -20,6 +20,7 @@ TAG = "t%d" % os.getpid()
 HERE = os.path.dirname(os.path.abspath(__file__))
 SDR = ""
 LINK = TAG + "-l"
+SOON = 0.5  # seconds for an answer that must not come
 
 
 # ---- helpers ------------------------------------------------------------------------
@@ -67,12 +68,27 @@ class Server:
     """A peer that waits for the other end."""
 
     def __init__(self, end, *args, name=LINK):
-        self.proc = subprocess.Popen(peer_words(name, end, args), stdout=subprocess.PIPE, text=True)
+        self.proc = subprocess.Popen(peer_words(name, end, args), stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, text=True)
         assert self.proc.stdout.readline() == "ready\n"
 
     def result(self):
-        out = self.proc.communicate(timeout=120)[0]
+        """What it saw of all that was sent, once none of that is under way any more."""
+        wait_for_empty_line()
+        out = self.proc.communicate(timeout=120)[0]  # closes its input: nothing more will come
         return json.loads(out)
+
+
+def wait_for_empty_line():
+    """Twice the same: what was not yet read from a device at the first look is seen at the next."""
+    seen = []
+
+    def empty():
+        directions = stat()["directions"]
+        seen.append([d["offered_pkts"] for d in directions])
+        return seen[-2:] == seen[-1:] * 2 and all(
+            d["in_flight_pkts"] == d["queued_bytes"] == 0 for d in directions)
+    wait_for("an empty line", empty)
 
 
 def addresses(link):
@@ -84,11 +100,17 @@ def no_trace(name=LINK):
         assert not os.path.exists(path), "%s was left over" % path
 
 
-def wait_for(what, test, seconds=20):
+def wait_for(what, test, seconds=60):
     until = time.monotonic() + seconds
     while not test():
         assert time.monotonic() < until, "%s: not in %d s" % (what, seconds)
         time.sleep(0.05)
+
+
+def state_of(pid):
+    """The letter of /proc: T is stopped."""
+    with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
 
 
 def alive(pid):
@@ -108,14 +130,14 @@ def case_crosses():
     for host in addresses(link):
         times = peer("a", "ping", host, 5, 64)
         assert all(isinstance(t, int) and t >= 20_000_000 for t in times), times
-        sink = Server("b", "udp-sink", 5000, 1)
+        sink = Server("b", "udp-sink", 5000)
         peer("a", "udp-send", host, 5000, 100, 1200)
         assert sorted(sink.result()["came"]) == list(range(100))
         sink = Server("b", "tcp-sink", 5001)
         sent = peer("a", "tcp-send", host, 5001, 3_000_000)
         assert sent == sink.result()
     # TCP's last acknowledgements may still be under way when both ends have gone.
-    wait_for("an empty line", lambda: all(flow(stat(), start)["in_flight_pkts"] == 0 for start in "ab"))
+    wait_for_empty_line()
     s = stat()
     for start in "ab":
         d = flow(s, start)
@@ -154,7 +176,7 @@ def case_garbled():
 
 def case_drop_list():
     link = up("--ab", "--drop", "0,5,7-9")
-    sink = Server("b", "udp-sink", 5000, 1)
+    sink = Server("b", "udp-sink", 5000)
     peer("a", "udp-send", addresses(link)[0], 5000, 20, 100)
     assert sorted(sink.result()["came"]) == [i for i in range(20) if i not in (0, 5, 7, 8, 9)]
     d = flow(stat())
@@ -164,7 +186,7 @@ def case_drop_list():
 
 def case_loss_ratio():
     link = up("--ab", "--loss", "10%", "--seed", "7")
-    sink = Server("b", "udp-sink", 5000, 1)
+    sink = Server("b", "udp-sink", 5000)
     peer("a", "udp-send", addresses(link)[0], 5000, 5000, 100)
     came = len(sink.result()["came"])
     d = flow(stat())
@@ -177,6 +199,7 @@ def case_host_loss():
     link = up("--rtt", "2ms")
     pid = stat()["emulator"]["pid"]
     os.kill(pid, signal.SIGSTOP)
+    wait_for("the emulator stands still", lambda: state_of(pid) == "T")
     peer("a", "udp-send", addresses(link)[0], 5000, 11000, 64)  # the device's queue holds 10000
     os.kill(pid, signal.SIGCONT)
     health = stat()["emulator"]
@@ -188,7 +211,7 @@ def case_host_loss():
 def case_queue_and_rate():
     """A burst above the queue is cut; the rest takes the time that the rate says."""
     link = up("--rate", "10Mbit", "--queue", "64KB")
-    sink = Server("b", "udp-sink", 5000, 1)
+    sink = Server("b", "udp-sink", 5000)
     start = time.monotonic()
     peer("a", "udp-send", addresses(link)[0], 5000, 200, 1028)  # 1056 bytes of IP each
     came = sink.result()["came"]
@@ -203,24 +226,24 @@ def case_queue_and_rate():
 def case_set():
     link = up("--loss", "100%", "--rtt", "2ms")
     host = addresses(link)[0]
-    assert peer("a", "ping", host, 1, 64) == ["lost"]
+    assert peer("a", "ping", host, 1, 64, SOON) == ["lost"]
     sdr("set", LINK, "--loss", "0", "--ba", "--delay", "30ms")
     assert all(t >= 31_000_000 for t in peer("a", "ping", host, 3, 64))
     s = stat()
     assert flow(s, "a")["values"]["delay_ns"] == 1_000_000, "what was not named has changed"
     assert flow(s, "b")["values"]["delay_ns"] == 30_000_000
     sdr("set", LINK, "--cut")
-    assert peer("a", "ping", host, 1, 64) == ["lost"]
+    assert peer("a", "ping", host, 1, 64, SOON) == ["lost"]
     sdr("set", LINK, "--uncut", "--ab", "--drop", "0")
-    assert [t == "lost" for t in peer("a", "ping", host, 3, 64)] == [True, False, False]
+    assert [t == "lost" for t in peer("a", "ping", host, 3, 64, 2)] == [True, False, False]
     assert flow(stat())["lost_by_reason"]["cut"] == 1
     # A list goes on where something else is changed.
     sdr("set", LINK, "--ab", "--drop", "2,4")
     assert "lost" not in peer("a", "ping", host, 2, 64)
     sdr("set", LINK, "--jitter", "0")
-    assert [t == "lost" for t in peer("a", "ping", host, 3, 64)] == [True, False, True]
+    assert [t == "lost" for t in peer("a", "ping", host, 3, 64, 2)] == [True, False, True]
     sdr("set", LINK, "--blackout", "0-600s")
-    assert peer("a", "ping", host, 1, 64) == ["lost"]
+    assert peer("a", "ping", host, 1, 64, SOON) == ["lost"]
     # A mistake changes nothing.
     fails("set", LINK, "--jitter", "5ms", "--path", "3", "--loss", "1%", code=2, says="give --paths 4")
     fails("set", LINK, "--jitter", "x", code=2, says="--jitter x: not a time")
@@ -233,7 +256,7 @@ def case_paths():
     host = addresses(link)[0]
 
     def flows():
-        sink = Server("b", "udp-sink", 5000, 1)
+        sink = Server("b", "udp-sink", 5000)
         peer("a", "udp-send", host, 5000, 100, 64, 20000)
         return sink.result()["sources"]
     assert len(flows()) == 100
@@ -264,7 +287,7 @@ def case_path_mtu():
     """Told by ICMP, or a black hole."""
     link = up("--path-mtu", "1300", "--rtt", "2ms")
     for host in addresses(link):
-        fates = peer("a", "ping", host, 3, 1400)
+        fates = peer("a", "ping", host, 3, 1400, 1)
         assert fates[-1] == "Message too long", fates
         assert isinstance(peer("a", "ping", host, 1, 1000)[0], int)
         sink = Server("b", "tcp-sink", 5001)
@@ -274,7 +297,7 @@ def case_path_mtu():
     sdr("down", LINK)
     link = up("--path-mtu", "1300", "--blackhole")
     for host in addresses(link):
-        assert peer("a", "ping", host, 2, 1400) == ["lost", "lost"]
+        assert peer("a", "ping", host, 2, 1400, SOON) == ["lost", "lost"]
         assert isinstance(peer("a", "ping", host, 1, 1000)[0], int)
     assert stat()["emulator"]["too_big_told"] == 0
 
@@ -347,7 +370,7 @@ def case_down_ends_processes():
     procs[1].stdout.readline()
     wait_for("sleep starts", lambda: open("/proc/%d/comm" % procs[0].pid).read() == "sleep\n")
     assert "still ran" in sdr("down", LINK)[0]
-    assert procs[0].wait(10) == -signal.SIGTERM and procs[1].wait(10) == -signal.SIGKILL
+    assert procs[0].wait(60) == -signal.SIGTERM and procs[1].wait(60) == -signal.SIGKILL
     no_trace()
 
 
@@ -362,8 +385,9 @@ def case_killed_emulator():
     assert "was killed" in sdr("stat")[0]
     link = up("--rtt", "2ms")
     assert isinstance(peer("a", "ping", addresses(link)[0], 1, 64)[0], int)
-    os.kill(stat()["emulator"]["pid"], signal.SIGKILL)
-    time.sleep(0.2)
+    pid = stat()["emulator"]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    wait_for("the emulator's end", lambda: not alive(pid))
     sdr("down", LINK)
     no_trace()
 
@@ -482,11 +506,11 @@ def case_run_signals():
     for sig, name in ((signal.SIGINT, "INT"), (signal.SIGTERM, "TERM"), (signal.SIGHUP, "HUP")):
         proc = running("trap 'sleep 0.2; exit 9' %s; echo ready; while :; do sleep 0.05; done" % name)
         proc.send_signal(sig)
-        assert proc.wait(20) == 9, name
+        assert proc.wait(60) == 9, name
         no_trace()
     proc = running("echo ready; exec sleep 1000")
     proc.send_signal(signal.SIGTERM)
-    assert proc.wait(20) == 128 + signal.SIGTERM
+    assert proc.wait(60) == 128 + signal.SIGTERM
     no_trace()
 
 
@@ -495,7 +519,8 @@ def case_run_ctrl_c():
     import pty
     pid, fd = pty.fork()
     if pid == 0:
-        script = "n=0; trap 'n=$((n+1))' INT; echo ready; sleep 1; sleep 0.3; exit $((40 + n))"
+        script = ("n=0; trap 'n=$((n+1))' INT; echo ready; while [ $n = 0 ]; do sleep 0.1; done; "
+                  "sleep 0.3; exit $((40 + n))")
         os.execv(SDR, [SDR, "wan", "run", "--name", LINK, "--", "sh", "-c", script])
     text = b""
     while b"ready" not in text:
@@ -504,7 +529,7 @@ def case_run_ctrl_c():
     os.write(fd, b"\x03")
     status = os.waitpid(pid, 0)[1]
     os.close(fd)
-    assert os.waitstatus_to_exitcode(status) == 41, status
+    assert os.waitstatus_to_exitcode(status) == 41, status  # once, and not twice
     no_trace()
 
 
@@ -520,7 +545,7 @@ def case_run_killed():
 def case_run_loses_emulator():
     proc = running("echo ready; exec sleep 1000", ("stderr", subprocess.PIPE))
     os.kill(stat()["emulator"]["pid"], signal.SIGKILL)
-    err = proc.communicate(timeout=20)[1]
+    err = proc.communicate(timeout=60)[1]
     assert proc.returncode == 1 and "the link is gone" in err, err
     no_trace()
 
@@ -529,12 +554,12 @@ def case_foreground():
     proc = subprocess.Popen([SDR, "wan", "up", LINK, "--foreground"], stdout=subprocess.PIPE, text=True)
     assert "is up" in proc.stdout.readline()
     proc.send_signal(signal.SIGINT)
-    assert proc.wait(20) == 0
+    assert proc.wait(60) == 0
     no_trace()
     proc = subprocess.Popen([SDR, "wan", "up", LINK, "--foreground"], stdout=subprocess.PIPE, text=True)
     assert "is up" in proc.stdout.readline()
     sdr("down", LINK)
-    assert proc.wait(20) == 0
+    assert proc.wait(60) == 0
     no_trace()
 
 
@@ -553,7 +578,7 @@ def case_demo_interrupted():
         name = "demo-%d" % proc.pid
         wait_for("the demo's link", lambda: os.path.exists(made))
         os.killpg(proc.pid, signal.SIGINT)
-        said = proc.communicate(timeout=30)[0]
+        said = proc.communicate(timeout=60)[0]
         try:
             assert proc.returncode == 130 and os.listdir(temp) == [], (said, os.listdir(temp))
             no_trace(name)
@@ -573,7 +598,7 @@ def case_rude_clients():
     for data in (b"", b"stat", b"\0" * 100, b"nonsense\0", b"x" * 40000, b"set\0--rate\0", b"set\0\0\0",
                  b"set\0" + b"--cut\0" * 3000, b"\xff" * 1000 + b"\0") + (b"",) * 20:
         s = socket.socket(socket.AF_UNIX)
-        s.settimeout(5)
+        s.settimeout(30)
         held.append(s)
         try:
             s.connect(path)
@@ -689,7 +714,7 @@ def main():
         no_trace()
         print("ok: %s (%.1f s)" % (name, time.monotonic() - start), flush=True)
     try:
-        wait_for("the end of all emulators", lambda: not left_processes(), 10)
+        wait_for("the end of all emulators", lambda: not left_processes())
     except AssertionError:
         sys.exit("left running: %s" % left_processes())
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program at one end of a link, for link.py: echo requests, datagrams, streams. Prints JSON.
 
-  peer.py ping HOST COUNT SIZE      echoes, one after the other, never fragmented
-  peer.py udp-sink PORT SECONDS     which datagrams came (until that long nothing comes)
+  peer.py ping HOST COUNT SIZE [S]  echoes, one after the other, never fragmented; one that is
+                                    not answered within S seconds (20) is lost
+  peer.py udp-sink PORT             which datagrams came (all that are there when stdin ends)
   peer.py udp-send HOST PORT N SIZE [FIRST_SOURCE_PORT]
   peer.py udp-echo PORT             answers
   peer.py udp-ask HOST PORT N       one socket asks N times: how many answers, and from where asked
@@ -58,7 +59,7 @@ def answered(sock, v6, ident, seq, wait_s):
     return False
 
 
-def ping(host, count, size):
+def ping(host, count, size, wait_s=20):
     """What became of each: a time in ns, "lost", or the name of an error."""
     v6 = ":" in host
     sock = socket.socket(family(host), socket.SOCK_RAW,
@@ -72,28 +73,34 @@ def ping(host, count, size):
         start = time.monotonic_ns()
         try:
             sock.sendto(echo_request(v6, ident, seq, size), (host, 0))
-            came = answered(sock, v6, ident, seq, 1.0)
+            came = answered(sock, v6, ident, seq, wait_s)
             fates.append(time.monotonic_ns() - start if came else "lost")
         except OSError as error:
             fates.append(os.strerror(error.errno))
     return fates
 
 
-def udp_sink(port, quiet_s):
+def udp_sink(port):
     sock = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     sock.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
     sock.bind(("::", port))
     ready()
     came, sources = [], set()
-    sock.settimeout(10)  # until the first
+    sock.setblocking(False)
     while True:
-        try:
-            data, addr = sock.recvfrom(65535)
-        except TimeoutError:
+        readable = select.select([sock, sys.stdin], [], [])[0]
+        while data_addr := received(sock):
+            came.append(struct.unpack("!I", data_addr[0][:4])[0])
+            sources.add(data_addr[1][1])
+        if sys.stdin in readable:  # seen before the socket was emptied
             return {"came": came, "sources": sorted(sources)}
-        sock.settimeout(quiet_s)
-        came.append(struct.unpack("!I", data[:4])[0])
-        sources.add(addr[1])
+
+
+def received(sock):
+    try:
+        return sock.recvfrom(65535)
+    except BlockingIOError:
+        return None
 
 
 def udp_send(host, port, count, size, first_source=0):
@@ -113,7 +120,7 @@ def udp_echo(port):
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.bind(("", port))
     ready()
-    sock.settimeout(10)
+    sock.settimeout(30)
     while True:
         try:
             data, addr = sock.recvfrom(2048)
@@ -125,7 +132,7 @@ def udp_echo(port):
 def udp_ask(host, port, count):
     """The ports that the other end saw us behind."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.settimeout(2)
+    sock.settimeout(20)
     seen = []
     for _ in range(count):
         sock.sendto(b"?", (host, port))
