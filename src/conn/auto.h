@@ -2,8 +2,9 @@
 /*
  * Which scheme a write gets. Fixed schemes are what they say; auto keeps an estimate of the path
  * (rel/est.h) and a table by size (plan/table.h), which is remade every AUTO_TABLE_NS, at once when
- * the path became worse, and after AUTO_CALM_NS when it became better. Every choice can be
- * explained. Knows nothing of packets and of how parity travels.
+ * the path became worse, and when it has been better for AUTO_CALM_NS: a path that changes every
+ * second keeps the table of its worse half. Every choice can be explained. Knows nothing of
+ * packets and of how parity travels.
  */
 #ifndef SDR_CONN_AUTO_H
 #define SDR_CONN_AUTO_H
@@ -14,8 +15,22 @@
 
 #define AUTO_TABLE_NS (5 * UINT64_C(1000000000))
 #define AUTO_CALM_NS (2 * UINT64_C(1000000000))
-#define AUTO_LOSS_FACTOR 2.0 /* of what was measured: too little parity costs more */
-#define AUTO_BURST_MIN 16.0  /* packets; where bursts were not told of */
+#define AUTO_AGAIN_NS (20 * UINT64_C(1000000)) /* at the soonest: a table costs a millisecond */
+/* Too little parity costs more than too much: of what was measured, but where much is lost each
+ * per cent is measured well, and costs. */
+#define AUTO_LOSS_FACTOR 2.0
+#define AUTO_LOSS_ABOVE 0.02
+/* Bursts, where they were not told of: at least so long, until so many were seen. */
+#define AUTO_BURST_MIN 16.0
+#define AUTO_BURSTS_SEEN 200.0
+#define AUTO_BURST_SEEN_MIN 4.0
+/* What was told is believed until the path loses so many times as much, or bursts are so many times
+ * as long, or it loses so little of that. */
+#define AUTO_TOLD_MORE 2.0
+#define AUTO_TOLD_LESS 0.1
+/* A path that nothing is known of yet. */
+#define AUTO_RTT_GUESS_NS UINT64_C(10000000)
+#define AUTO_RATE_GUESS_BPS UINT64_C(10000000000)
 
 /* What is known of the path besides losses. */
 struct auto_path {
@@ -27,13 +42,15 @@ struct auto_path {
 struct auto_state {
 	struct rel_params scheme;
 	struct rel_est est;
-	bool told; /* loss and burst came from the application: used as they are */
-	struct plan_table table;
+	bool told; /* loss and burst came from the application: used as they are ... */
+	double told_loss, told_burst;
+	struct plan_table table;     /* of a fixed scheme: only what it was made for ... */
+	struct plan_table_row fixed; /* ... and the margins and gap that go with that */
 	bool table_made;
 	uint64_t table_ns, better_since_ns;
-	struct auto_path path; /* that the table was made for */
-	uint64_t decisions;
-	char why[160]; /* of the last write */
+	struct auto_path path;	  /* that the table was made for */
+	uint64_t decisions;	  /* tables that differed from the one before */
+	char why[PLAN_TABLE_SAY]; /* of the last write */
 };
 
 void auto_init(struct auto_state *a, const struct rel_params *scheme, double loss,
