@@ -52,19 +52,38 @@ def rule(ns, text):
     subprocess.run(["ip", "netns", "exec", ns, "nft", "-f", "-"], input=script, text=True, check=True)
 
 
-def start(ns, *args):
-    return subprocess.Popen(["ip", "netns", "exec", ns, SDR, *args], stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True)
+class Command:
+    """`sdr` in a namespace, what it says in a file."""
 
+    def __init__(self, ns, log, *args):
+        self.log = log
+        with open(log, "wb") as out:
+            self.proc = subprocess.Popen(["ip", "netns", "exec", ns, SDR, *args], stdout=out,
+                                         stderr=subprocess.STDOUT)
 
-def end(proc, timeout):
-    try:
-        out, _ = proc.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        proc.kill()
-        out, _ = proc.communicate()
-        raise AssertionError("hung for %d s:\n%s" % (timeout, out)) from None
-    return proc.returncode, out
+    def said(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def wait_for(self, text, timeout=60):
+        until = time.monotonic() + timeout
+        while text not in self.said():
+            assert self.proc.poll() is None, "ended before '%s':\n%s" % (text, self.said())
+            assert time.monotonic() < until, "no '%s' in %d s:\n%s" % (text, timeout, self.said())
+            time.sleep(0.02)
+
+    def end(self, timeout):
+        """Exit code, and all that it said."""
+        try:
+            self.proc.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError("hung for %d s:\n%s" % (timeout, self.said())) from None
+        return self.proc.returncode, self.said()
+
+    def kill(self):
+        self.proc.kill()
+        self.proc.wait()
 
 
 def digest(path):
@@ -94,22 +113,27 @@ class Work:
         shutil.rmtree(self.dir)
 
 
-def transfer(mbytes, fault, host=IP_B, send_args=(), timeout=100):
+def transfer(mbytes, fault, host=IP_B, send_args=(), recv_args=(), timeout=100):
     """A transfer during which fault(sender, receiver) happens. (work, sender's, receiver's end)"""
     work = Work(mbytes)
-    recv = start(B, "recv", "--once", "--dir", work.dst)
-    time.sleep(0.5)
-    send = start(A, "send", *send_args, work.src, host)
+    recv = Command(B, os.path.join(work.dir, "recv"), "recv", "--once", "--dir", work.dst, *recv_args)
+    both = [recv]
     try:
+        recv.wait_for("listening")
+        send = Command(A, os.path.join(work.dir, "send"), "send", *send_args, work.src, host)
+        both.append(send)
         fault(send, recv)
-        return work, end(send, timeout), end(recv, timeout)
+        return work, send.end(timeout), recv.end(timeout)
     finally:
-        for p in (send, recv):
-            if p.poll() is None:
-                p.kill()
-                p.communicate()
+        for command in both:
+            command.kill()
         rule(A, "")
         rule(B, "")
+
+
+def under_way(recv):
+    recv.wait_for("receiving from")
+    time.sleep(0.5)  # of some seconds
 
 
 def ok(done):
@@ -136,23 +160,24 @@ def case_loss_30_percent():
 
 
 def case_dead_for_2_s():
-    def fault(*_):
-        time.sleep(1)
+    def fault(_, recv):
+        under_way(recv)
         rule(B, "udp dport 4792 drop")
         rule(A, "meta l4proto udp drop")
         time.sleep(2)
         rule(B, "")
         rule(A, "")
-    work, s, r = transfer(64, fault, send_args=("--rate", "100Mbit"))
+    work, s, r = transfer(32, fault, send_args=("--rate", "100Mbit"))
     ok(s), ok(r), work.equal(), work.gone()
 
 
 def case_dead_for_good():
-    def fault(*_):
-        time.sleep(1)
+    def fault(_, recv):
+        under_way(recv)
         rule(B, "drop")
         rule(A, "drop")
-    work, s, r = transfer(256, fault, send_args=("--rate", "200Mbit", "--dead-after", "5s"))
+    work, s, r = transfer(64, fault, send_args=("--rate", "50Mbit", "--dead-after", "5s"),
+                          recv_args=("--dead-after", "5s"))
     failed(s, "answer", "dead", "silen")
     failed(r, "answer", "dead", "silen")
     work.absent(), work.gone()
@@ -160,22 +185,22 @@ def case_dead_for_good():
 
 def case_udp_filtered():
     rule(B, "udp dport 4792 drop")
-    work, s, r = transfer(1, lambda send, recv: (send.wait(), recv.terminate()),
+    work, s, r = transfer(1, lambda send, recv: (send.proc.wait(), recv.proc.terminate()),
                           send_args=("--connect-timeout", "3s"))
     failed(s, "udp")
     work.absent(), work.gone()
 
 
 def case_receiver_killed():
-    work, s, _ = transfer(256, lambda send, recv: (time.sleep(1.5), recv.kill()),
-                          send_args=("--rate", "200Mbit"), timeout=60)
+    work, s, _ = transfer(64, lambda send, recv: (under_way(recv), recv.kill()),
+                          send_args=("--rate", "50Mbit"))
     failed(s, "peer", "receiver", "closed", "reset", "gone")
     work.absent(), work.gone()
 
 
 def case_sender_killed():
-    work, s, r = transfer(256, lambda send, recv: (time.sleep(1.5), send.kill()),
-                          send_args=("--rate", "200Mbit"), timeout=60)
+    work, s, r = transfer(64, lambda send, recv: (under_way(recv), send.kill()),
+                          send_args=("--rate", "50Mbit"))
     failed(r, "peer", "sender", "closed", "reset", "gone")
     work.absent(), work.gone()
 

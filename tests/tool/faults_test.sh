@@ -52,7 +52,7 @@ cp small c-small
 serve recv recv --dir d2 --once
 RECV=$PID
 start_send a-large b-gone c-small "127.0.0.1:$PORT"
-sleep 1.5
+wait_text recv.err "receiving from"
 rm b-gone
 truncate -s 100000 a-large
 wait_rc "$SEND" 1 "send"
@@ -67,16 +67,16 @@ check "no .part is left" no_parts d2
 
 echo "== a file that grows"
 mkdir d3
-cp large grows
+head -c 2097152 large >grows
 serve recv recv --dir d3 --once
 RECV=$PID
 start_send grows "127.0.0.1:$PORT"
-sleep 1.5
+wait_text recv.err "receiving from"
 echo more >>grows
 wait_rc "$SEND" 1 "send"
 wait_rc "$RECV" 1 "recv"
 cp send.err err
-says "grows: it changed from 4194304 to 4194309 bytes"
+says "grows: it changed from 2097152 to 2097157 bytes"
 check "nothing looks complete" test ! -e d3/grows
 
 echo "== things that are no files"
@@ -194,7 +194,12 @@ check "it says so" grep -q "interrupted: 0 of 1 files" send.err
 wait_text recv.err "the transfer is not complete"
 run 0 send small "127.0.0.1:$PORT"
 start_send large "127.0.0.1:$PORT" --dead-after 3s
-sleep 1.5
+third() { [ "$(grep -c "receiving from" recv.err)" = 3 ]; }
+for ((i = 0; i < 1200; i++)); do
+	third && break
+	sleep 0.05
+done
+check "the third transfer has begun" third
 kill -INT "$(pid_of "$RECV")"
 wait_rc "$RECV" 1 "recv that was interrupted"
 wait_rc "$SEND" 1 "send whose receiver was interrupted"

@@ -119,14 +119,14 @@ start() {
 # pid_of PID: the sdr below the timeout that `start` put around it.
 pid_of() { pgrep -P "$1"; }
 
-# wait_text FILE TEXT: until the file has the text, at most 20 s.
+# wait_text FILE TEXT: until the file has the text, at most 60 s.
 wait_text() {
 	local i
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		grep -qF -- "$2" "$1" 2>/dev/null && return 0
-		sleep 0.1
+		sleep 0.05
 	done
-	fail "no '$2' in $1 after 20 s: $(cat "$1")"
+	fail "no '$2' in $1 after 60 s: $(cat "$1")"
 	return 1
 }
 wait_rc() { # PID RC TEXT

@@ -39,12 +39,14 @@ check "digest" test "$(value recv.out 'v["sha256"]')" = "$(sha256sum file | cut 
 run 1 send --json file "127.0.0.1:$(free_port)"
 check "send --json that failed" test "$(value out 'v["status"]')" = failed
 
+# Told a rate, it does not settle for up to ten seconds until it has found one.
+RATE=(--rate 2Gbit)
 PERF=(scheme phase bytes seconds goodput_bps messages p50_ns p99_ns p999_ns resent_bytes
 	parity_bytes write_scheme why decisions writes_coded writes_no_room repair_pkts copy_pkts
 	recovered_pkts)
 serve perf perf --once
 SERVER=$PID
-run 0 perf --json --sizes 64,4KiB,64KiB --iters 50 --depth 8 "127.0.0.1:$PORT"
+run 0 perf --json "${RATE[@]}" --sizes 64,4KiB,64KiB --iters 50 --depth 8 "127.0.0.1:$PORT"
 check "perf --json" keys out "${PERF[@]}"
 check "cold and warm of each size" test \
 	"$(value out '[o["phase"] for o in v] == ["cold", "warm"] * 3')" = True
@@ -62,7 +64,7 @@ wait_rc "$SERVER" 0 "perf server"
 
 serve perf perf --once
 SERVER=$PID
-run 0 perf --json --each --settle-depth 8 -t 1 -n 5 "127.0.0.1:$PORT"
+run 0 perf --json "${RATE[@]}" --each --settle-depth 8 -t 1 -n 5 "127.0.0.1:$PORT"
 check "one at a time, after a deeper settling" test "$(value out \
 	'all(o["depth"] == 1 and len(o["each"]) == 5 and all(a[1] <= b[0] for a, b in
 	zip(o["each"], o["each"][1:])) for o in v if o["phase"] == "warm")')" = True
@@ -78,7 +80,7 @@ says "each needs --json"
 
 serve perf perf
 SERVER=$PID
-run 0 perf -s 4096 -n 20 "127.0.0.1:$PORT"
+run 0 perf "${RATE[@]}" -s 4096 -n 20 "127.0.0.1:$PORT"
 check "the head of ib_write_bw" grep -qE '#bytes +#iterations +BW peak\[MiB/sec\] +BW average\[MiB/sec\] +MsgRate\[Mpps\]' out
 check "its line" grep -qE '^ 4096 +20 .*warm$' out
 check "the cold line" grep -qE 'cold$' out
