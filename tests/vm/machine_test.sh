@@ -42,7 +42,7 @@ check "the time is over: nothing is left" nothing_left
 
 "$here/vm" --timeout 100 -- sleep 100 >"$OUT" 2>&1 &
 pid=$!
-for _ in $(seq 100); do
+for _ in $(seq 600); do
 	[ -z "$(qemu)" ] || break
 	sleep 0.1
 done

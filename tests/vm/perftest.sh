@@ -55,7 +55,7 @@ write_bw() { # NAME ADDR_A ADDR_B SIZE ITERS
 	timeout 60 ib_write_bw -c UC -F -s "$4" -n "$5" -d "$SDR_VM_DEV_B" -x "$b" \
 		>"$out/$1-server" 2>&1 &
 	pid=$!
-	for _ in $(seq 100); do
+	for _ in $(seq 300); do
 		[ -z "$(ss -Hltn 'sport = 18515')" ] || break
 		sleep 0.1
 	done

@@ -10,7 +10,7 @@ trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 
 listens() { # ADDRESS: until the handshake's port is open
 	local n
-	for ((n = 0; n < 100; n++)); do
+	for ((n = 0; n < 300; n++)); do
 		(: >/dev/tcp/"$1"/4792) 2>/dev/null && return
 		sleep 0.2
 	done
@@ -35,8 +35,9 @@ file back "$SDR_VM_DEV_B" "$SDR_VM_B6" "$SDR_VM_DEV_A" "$SDR_VM_A6"
 "$here/netem" loss 1%
 "$sdr" perf --once --device "verbs:$SDR_VM_DEV_B" --bind "$SDR_VM_B" &
 listens "$SDR_VM_B"
-"$sdr" perf --device "verbs:$SDR_VM_DEV_A" --bind "$SDR_VM_A" "$SDR_VM_B" --size 16KiB --iters 30 --json \
-	>"$dir/perf.json"
+# Told a rate: it would try for ten seconds to find one.
+"$sdr" perf --device "verbs:$SDR_VM_DEV_A" --bind "$SDR_VM_A" --rate 100Mbit "$SDR_VM_B" --size 16KiB \
+	--iters 30 --json >"$dir/perf.json"
 wait
 cat "$dir/perf.json"
 /usr/bin/python3 - "$dir/perf.json" <<'PYTHON'
