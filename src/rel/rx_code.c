@@ -443,21 +443,6 @@ void rel_rx_block_done(struct rel_rx *rx, uint32_t message, uint32_t block)
 		ready_clear(msg->code, block);
 }
 
-uint32_t rel_rx_code_lacking(const struct rel_rx_code *c, uint32_t block, uint32_t end)
-{
-	while (block < end) {
-		uint64_t eight;
-		if (c->lack[block])
-			return block;
-		block++;
-		if (end - block < sizeof(eight))
-			continue;
-		memcpy(&eight, c->lack + block, sizeof(eight));
-		block += eight ? 0 : (uint32_t)sizeof(eight);
-	}
-	return end;
-}
-
 /* ---- for tests ---- */
 
 size_t rel_rx_code_bytes(const struct rel_rx_msg *msg)

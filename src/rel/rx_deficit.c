@@ -5,6 +5,8 @@
  */
 #include "rel/rx_priv.h"
 
+#include <string.h>
+
 #include "rel/rtt.h"
 
 /* The sender deals several groups to a batch, whose parity follows its data, where one has fewer
@@ -23,6 +25,21 @@ uint64_t rel_rx_proof_ns(const struct rel_rx *rx)
 }
 
 /* ---- what should be whole ---- */
+
+uint32_t rel_rx_code_lacking(const struct rel_rx_code *c, uint32_t block, uint32_t end)
+{
+	while (block < end) {
+		uint64_t eight;
+		if (c->lack[block])
+			return block;
+		block++;
+		if (end - block < sizeof(eight))
+			continue;
+		memcpy(&eight, c->lack + block, sizeof(eight));
+		block += eight ? 0 : (uint32_t)sizeof(eight);
+	}
+	return end;
+}
 
 static void fail_set(struct rel_rx *rx, struct rel_rx_code *c, uint32_t block)
 {

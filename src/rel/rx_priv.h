@@ -111,12 +111,12 @@ void rel_rx_code_free(struct rel_rx *rx, struct rel_rx_msg *msg);
 /* Symbols that block lacks before it can be decoded. */
 uint32_t rel_rx_code_deficit(const struct rel_rx_msg *msg, uint32_t block);
 void rel_rx_code_unfail(struct rel_rx *rx, struct rel_rx_code *c, uint32_t block);
-/* The next block from `block` on, below `end`, that lacks data; end: none. */
-uint32_t rel_rx_code_lacking(const struct rel_rx_code *c, uint32_t block, uint32_t end);
 void rel_rx_code_check(const struct rel_rx *rx, const struct rel_rx_msg *msg);
 size_t rel_rx_code_bytes(const struct rel_rx_msg *msg);
 
 /* rx_deficit.c: which blocks should be whole, and are told if they are not. */
+/* The next block from `block` on, below `end`, that lacks data; end: none. */
+uint32_t rel_rx_code_lacking(const struct rel_rx_code *c, uint32_t block, uint32_t end);
 /* hi has risen. */
 void rel_rx_code_seen(struct rel_rx *rx, struct rel_rx_msg *msg);
 /* Blocks below `to` should be whole. */
