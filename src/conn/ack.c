@@ -54,6 +54,12 @@ static void ack_send(struct sdr_conn *conn, uint64_t now)
 	int len;
 
 	recv_facts(conn, now);
+	if (conn->look_parity) {
+		/* What these facts count must not be told as lacking. */
+		recv_ready(conn, now);
+		decode_parity_all(conn);
+		decode_service(conn);
+	}
 	conn->acked_ns = now;
 	if (rel_rx_ack_begin(&conn->rx, now, conn_rx_message(conn, conn->rx_base), conn->fact,
 			     conn->channels, body, u64_min(sizeof(body), conn->qi.max_ctrl_bytes)))
@@ -139,4 +145,5 @@ void ack_on(struct sdr_conn *conn, const uint8_t *body, size_t len, uint64_t now
 		return; /* counted there */
 	conn->last_ack_ns = now;
 	ack_feed_cc(conn, &conn->result, now);
+	parity_look(conn, now);
 }

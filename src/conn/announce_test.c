@@ -26,6 +26,8 @@ static struct {
 	uint32_t parts; /* of the immediate, as the receiver has them */
 	bool all;
 	uint32_t whole; /* calls of recv_whole() */
+	int begin_err;
+	uint32_t begun, news, parity;
 } sdk;
 
 int sdr_ctrl_send(struct sdr_qp *qp, uint8_t type, const void *body, size_t len, uint32_t channel)
@@ -42,7 +44,8 @@ int sdr_ctrl_send(struct sdr_qp *qp, uint8_t type, const void *body, size_t len,
 		struct wire_write w;
 
 		assert_int_equal(wire_write_get(at + i, WIRE_WRITE_BYTES, &w), 0);
-		assert_true(w.write < OPS && w.has_imm && !w.code);
+		assert_true(w.write < OPS && w.has_imm);
+		assert_int_equal(w.code, op[w.write].code.code);
 		sdk.last[w.write] = w;
 		sdk.times[w.write]++;
 	}
@@ -62,6 +65,32 @@ uint64_t conn_rtt_ns(const struct sdr_conn *c)
 {
 	(void)c;
 	return RTT;
+}
+
+int decode_begin(struct sdr_op *r, const struct wire_write *w)
+{
+	sdk.begun++;
+	if (!sdk.begin_err)
+		r->code.code = (enum rel_code)w->code;
+	r->code.m = w->m;
+	return sdk.begin_err;
+}
+
+bool decode_is(const struct sdr_op *r, const struct wire_write *w)
+{
+	return r->code.m == w->m;
+}
+
+void decode_parity(struct sdr_op *r)
+{
+	assert_true(r->said && r->code.code != REL_CODE_NONE);
+	sdk.parity++;
+}
+
+void recv_news(struct sdr_op *r)
+{
+	assert_true(r->said);
+	sdk.news++;
 }
 
 void recv_whole(struct sdr_op *r)
@@ -143,6 +172,7 @@ static void writes_open(uint32_t from, uint32_t to)
 		op[n].length = n;
 		op[n].state = OP_OPEN;
 		op[n].done.imm = wr.imm;
+		op[n].flags = SDR_OP_HAS_IMM;
 		tx[n] = &op[n];
 		assert_int_equal(announce_imm(&op[n], &wr), CONN_IMM_SAID);
 		announce_open(&op[n]);
@@ -233,7 +263,7 @@ static void say(uint32_t write, uint64_t length, uint32_t imm, uint8_t code, boo
 	announce_on(&conn, body, sizeof(body));
 }
 
-static struct sdr_op *recv_open(uint32_t n, uint64_t length)
+static struct sdr_op *recv_open_at(uint32_t n, uint64_t length)
 {
 	op[n].number = n;
 	op[n].length = length;
@@ -245,7 +275,7 @@ static struct sdr_op *recv_open(uint32_t n, uint64_t length)
 
 static void what_packets_say(void **state)
 {
-	struct sdr_op *r = recv_open(3, 10);
+	struct sdr_op *r = recv_open_at(3, 10);
 	uint32_t imm = 9;
 
 	(void)state;
@@ -278,7 +308,7 @@ static void what_packets_say(void **state)
 
 static void before_and_after(void **state)
 {
-	struct sdr_op *r = recv_open(3, 10);
+	struct sdr_op *r = recv_open_at(3, 10);
 	uint32_t imm;
 
 	(void)state;
@@ -291,14 +321,14 @@ static void before_and_after(void **state)
 	assert_false(announce_missing(r, 10, &imm));
 	assert_int_equal(imm, 42);
 	/* The packets first. */
-	r = recv_open(4, 10);
+	r = recv_open_at(4, 10);
 	r->whole = announce_missing(r, 10, &imm);
 	assert_true(r->whole);
 	say(4, 10, 44, 0, true);
 	assert_int_equal(sdk.whole, 1);
 	assert_false(r->whole);
 	/* A length that is not the message's: as if it had not come, and the right one helps. */
-	r = recv_open(5, 10);
+	r = recv_open_at(5, 10);
 	say(5, 9, 45, 0, true);
 	r->whole = announce_missing(r, 10, &imm);
 	assert_true(r->whole);
@@ -309,7 +339,7 @@ static void before_and_after(void **state)
 
 static void nonsense_changes_nothing(void **state)
 {
-	struct sdr_op *r = recv_open(3, 10);
+	struct sdr_op *r = recv_open_at(3, 10);
 	struct rng rng;
 	uint8_t body[3 * WIRE_WRITE_BYTES + 5];
 
@@ -320,6 +350,8 @@ static void nonsense_changes_nothing(void **state)
 	say(3, 10, 1, 1, true); /* coded */
 	say(3, 10, 1, 0, false);
 	assert_false(r->said);
+	assert_int_equal(conn.stats.bad_writes, 2);
+	assert_int_equal(sdk.begun, 0); /* nothing is paired */
 	announce_on(&conn, body, 0);
 	rng_init(&rng, 5);
 	for (int i = 0; i < 100000; i++) {
@@ -334,6 +366,83 @@ static void nonsense_changes_nothing(void **state)
 	assert_int_equal(sdk.whole, 0);
 }
 
+/* Ahead of its packets, thrice within a round trip, then as the others. */
+static void coded_is_said_early(void **state)
+{
+	static const uint64_t gap[] = {RTT / 16, RTT / 8, RTT / 4, RTT, 2 * RTT, 4 * RTT};
+	uint64_t now = 1;
+
+	(void)state;
+	op[0].state = OP_OPEN;
+	op[0].code = (struct codec_write){
+		.code = REL_CODE_RS, .k = 32, .m = 8, .layout.depth = 5, .span_start = 17};
+	op[0].flags = SDR_OP_HAS_IMM;
+	op[0].length = 1 << 20;
+	tx[0] = &op[0];
+	announce_open(&op[0]);
+	conn.tx_open = 1;
+	for (size_t i = 0; i < SDR_ARRAY_LEN(gap); i++) {
+		assert_true(conn.announce_at_ns <= now);
+		announce_service(&conn, now);
+		assert_int_equal(sdk.times[0], i + 1);
+		assert_int_equal(conn.announce_at_ns, now + gap[i]);
+		now += gap[i];
+	}
+	assert_int_equal(sdk.last[0].code, REL_CODE_RS);
+	assert_int_equal(sdk.last[0].k, 32);
+	assert_int_equal(sdk.last[0].m, 8);
+	assert_int_equal(sdk.last[0].depth, 5);
+	assert_int_equal(sdk.last[0].span_start, 17);
+	assert_int_equal(sdk.last[0].length, 1 << 20);
+}
+
+static void say_coded(uint32_t write, uint16_t m)
+{
+	struct wire_write w = {.write = write,
+			       .length = 10,
+			       .imm = 42,
+			       .has_imm = true,
+			       .code = REL_CODE_RS,
+			       .k = 4,
+			       .m = m,
+			       .depth = 1};
+	uint8_t body[WIRE_WRITE_BYTES];
+
+	assert_int_equal(wire_write_put(body, sizeof(body), &w), WIRE_WRITE_BYTES);
+	announce_on(&conn, body, sizeof(body));
+}
+
+/* The code is taken once; what cannot be is counted; what had no memory may come again. */
+static void coded_is_taken_once(void **state)
+{
+	struct sdr_op *r = recv_open_at(3, 10);
+	uint32_t imm;
+
+	(void)state;
+	conn.rx_paired = true;
+	sdk.begin_err = -EINVAL;
+	say_coded(3, 2);
+	assert_int_equal(conn.stats.bad_writes, 1);
+	assert_false(r->said);
+	sdk.begin_err = -ENOMEM;
+	say_coded(3, 2);
+	assert_int_equal(conn.stats.bad_writes, 1);
+	assert_false(r->said);
+	sdk.begin_err = 0;
+	say_coded(3, 2);
+	assert_true(r->said);
+	assert_int_equal(sdk.news, 1);
+	assert_int_equal(sdk.parity, 1);
+	say_coded(3, 2);
+	say_coded(3, 1); /* another one */
+	assert_int_equal(sdk.begun, 3);
+	assert_int_equal(conn.stats.bad_writes, 2);
+	/* Whatever came of it in packets, WRITE has the immediate. */
+	sdk.parts = 0xf;
+	assert_false(announce_missing(r, 10, &imm));
+	assert_int_equal(imm, 42);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -343,6 +452,8 @@ int main(void)
 		cmocka_unit_test_setup(a_full_queue, start),
 		cmocka_unit_test_setup(what_packets_say, start),
 		cmocka_unit_test_setup(before_and_after, start),
+		cmocka_unit_test_setup(coded_is_said_early, start),
+		cmocka_unit_test_setup(coded_is_taken_once, start),
 		cmocka_unit_test_setup(nonsense_changes_nothing, start),
 	};
 

@@ -51,6 +51,19 @@ static uint32_t pool_used(const struct op_pool *pool)
 	return n;
 }
 
+/* What the operations of one direction have of their arena, in its granules. */
+static uint64_t parity_sum(const struct sdr_conn *conn, bool recvs)
+{
+	struct sdr_op *const *ops = recvs ? conn->rx_op : conn->tx_op;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i <= conn->mask; i++) {
+		if (ops[i])
+			sum += u64_div_up(ops[i]->parity_bytes, ARENA_GRANULE) * ARENA_GRANULE;
+	}
+	return sum;
+}
+
 static void check_conn(const struct sdr_conn *conn)
 {
 	check_ops(conn, false);
@@ -64,6 +77,10 @@ static void check_conn(const struct sdr_conn *conn)
 		return;
 	rel_tx_check(&conn->tx);
 	rel_rx_check(&conn->rx);
+	arena_check(&conn->tx_arena);
+	arena_check(&conn->rx_arena);
+	SDR_ASSERT(parity_sum(conn, false) == conn->tx_arena.used_bytes);
+	SDR_ASSERT(parity_sum(conn, true) == conn->rx_arena.used_bytes);
 	for (uint32_t c = 0; c < conn->channels; c++)
 		cc_check(&conn->ch[c].cc);
 }

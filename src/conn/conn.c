@@ -71,6 +71,10 @@ int conn_attr_fill(const struct sdr_conn_attr *in, struct sdr_conn_attr *out, ch
 	if (rel_scheme_parse(out->scheme ? out->scheme : REL_SCHEME_DEFAULT, params, NULL, 0))
 		return -EINVAL;
 	out->scheme = rel_scheme_name(params, scheme, REL_SCHEME_NAME);
+	if (!out->parity_bytes)
+		out->parity_bytes = CONN_PARITY_BYTES_DEFAULT;
+	if (out->parity_bytes < CONN_PARITY_BYTES_LEAST)
+		return -EINVAL;
 	if (!out->messages)
 		out->messages = CONN_MESSAGES_DEFAULT;
 	if (out->messages > SDR_MAX_MESSAGES || out->channels > SDR_MAX_CHANNELS)
@@ -169,6 +173,7 @@ void conn_destroy(struct sdr_conn *conn)
 	if (conn->rel_ready) {
 		rel_tx_fini(&conn->tx);
 		rel_rx_fini(&conn->rx);
+		parity_fini(conn);
 	}
 	queue_conn_gone(net, conn);
 	ops_destroy(conn);
@@ -270,6 +275,7 @@ static int conn_up(struct sdr_conn *conn, uint64_t now)
 		rel_tx_fini(&conn->tx);
 		return err;
 	}
+	parity_setup(conn);
 	conn->rel_ready = true;
 	conn->alive_floor_ns = now;
 	conn_state_set(conn, CONN_UP);

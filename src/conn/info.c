@@ -3,6 +3,7 @@
  * What a connection knows, and what of it can be changed while it runs.
  */
 #include "conn/internal.h"
+#include "conn/scheme_api.h"
 #include <stdio.h>
 
 static void info_paths(const struct sdr_conn *conn, struct sdr_conn_info *out)
@@ -58,6 +59,36 @@ static void info_rel(const struct sdr_conn *conn, struct sdr_conn_info *out)
 	out->rx_data_bytes = conn->stats.rx_done_bytes + open_bytes(conn);
 }
 
+static void info_codes(const struct sdr_conn *conn, struct sdr_conn_info *out)
+{
+	const struct rel_tx_stats *tx = &conn->tx.stats;
+
+	out->paired = conn->tx_paired;
+	out->recvs_paired = conn->rx_paired;
+	out->tx_parity_bytes = conn->stats.tx_parity_bytes;
+	out->tx_parity_pkts = tx->parity_pkts;
+	out->tx_repair_pkts = tx->repair_pkts;
+	out->tx_copy_pkts = tx->copies_pkts;
+	out->tx_covered_pkts = tx->covered_pkts;
+	out->tx_recovered_pkts = tx->recovered_pkts;
+	out->tx_uncovered_pkts = tx->uncovered_pkts;
+	out->tx_failed_blocks = tx->failed_blocks;
+	out->writes_coded = conn->stats.writes_coded;
+	out->writes_no_room = conn->stats.writes_no_room;
+	out->rx_decoded_pkts = conn->stats.rx_decoded_pkts;
+	out->rx_decoded_blocks = conn->stats.rx_decoded_blocks;
+	out->parity_bytes = conn->tx_arena.used_bytes + conn->rx_arena.used_bytes;
+}
+
+static void info_choice(const struct sdr_conn *conn, struct sdr_conn_info *out)
+{
+	rel_est_get(&conn->choice.est, &out->path_loss, &out->path_burst_pkts);
+	out->decisions = conn->choice.decisions;
+	(void)rel_scheme_name(&conn->last_scheme, out->write_scheme, sizeof(out->write_scheme));
+	(void)snprintf(out->why, sizeof(out->why), "%.*s", (int)sizeof(out->why) - 1,
+		       conn->choice.why);
+}
+
 static void info_channels(const struct sdr_conn *conn, struct sdr_conn_info *out)
 {
 	for (uint32_t c = 0; c < conn->channels; c++) {
@@ -108,10 +139,26 @@ int sdr_conn_query(const struct sdr_conn *conn, struct sdr_conn_info *info)
 		info_rel(conn, &out);
 		info_paths(conn, &out);
 		info_channels(conn, &out);
+		info_codes(conn, &out);
+		info_choice(conn, &out);
 	}
 	net_unlock(conn->net);
 	memcpy(info, &out, u64_min(info->size, sizeof(out)));
 	return 0;
+}
+
+int sdr_conn_scheme_set(struct sdr_conn *conn, const struct sdr_scheme *scheme)
+{
+	struct rel_params params;
+	int err = scheme_to_params(scheme, &params);
+
+	if (err)
+		return err;
+	net_lock(conn->net);
+	err = parity_scheme_set(conn, &params);
+	conn_schedule(conn, sdr_now_ns(conn->net->ctx));
+	net_unlock(conn->net);
+	return err;
 }
 
 int sdr_conn_rate_set(struct sdr_conn *conn, uint64_t rate_bps)

@@ -40,7 +40,11 @@
 #include "base/heap.h"
 #include "base/units.h"
 #include "cc/cc.h"
+#include "conn/arena.h"
+#include "conn/auto.h"
+#include "conn/codec.h"
 #include "rel/rel.h"
+#include "wire/msg.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -61,6 +65,8 @@
 #define CONN_HELLO_TIMEOUT_NS (5 * NS_PER_S)
 #define CONN_HELLO_GRACE_NS (200 * NS_PER_MS) /* nobody is pushed out before */
 #define CONN_ACCEPT_PAUSE_NS (100 * NS_PER_MS)
+#define CONN_PARITY_BYTES_DEFAULT (UINT64_C(256) << 20)
+#define CONN_PARITY_BYTES_LEAST (UINT64_C(1) << 20)
 #define CONN_HALF_NS NS_PER_MS	       /* the second message of a pair was refused: post it again */
 #define CONN_AGAIN_NS (50 * NS_PER_US) /* the device was full: look again */
 #define CONN_QUANTUM_NS (200 * NS_PER_US)   /* of the rate: a train's length */
@@ -108,6 +114,7 @@ struct sdr_op {
 	bool is_recv;
 	uint64_t scan_ns; /* receive: next look at all of its bits */
 	bool announce;	  /* write: WRITE is sent, next at say_ns */
+	uint8_t says;	  /* ... so often so far, as far as that matters */
 	uint64_t say_ns, say_gap_ns;
 	bool whole; /* receive: only WRITE is missing */
 	bool said;  /* receive: WRITE came, and said this: */
@@ -116,7 +123,13 @@ struct sdr_op {
 	/* Paired; NULL while the second post is owed. */
 	struct sdr_send *parity_send;
 	struct sdr_recv *parity_recv;
-	struct sdr_completion done; /* cookie and posted_ns from the start */
+	uint8_t *addr;
+	uint8_t *parity; /* a piece of the arena; NULL: none */
+	uint64_t parity_bytes;
+	struct codec_write code;	   /* NONE: uncoded, as far as is known */
+	uint32_t encoded;		   /* write: blocks below have the rows of the scheme */
+	uint32_t fresh_first, fresh_count; /* write: further parity packets that were made last */
+	struct sdr_completion done;	   /* cookie and posted_ns from the start */
 };
 
 /* Outlives its connection while ended operations wait to be taken. */
@@ -227,6 +240,17 @@ struct sdr_conn {
 	bool tx_paired, rx_paired; /* from UP on */
 	bool tx_half, rx_half;
 	uint64_t half_at_ns; /* when it is tried again */
+
+	/* Codes. */
+	struct arena tx_arena, rx_arena;
+	struct codec codec;
+	struct auto_state choice;
+	struct rel_params last_scheme; /* that a write got */
+	uint64_t look_ns;	       /* next look at the path */
+	bool choose;		       /* writes get their scheme one by one */
+	bool no_bytes;		       /* a simulated device without payload */
+	bool scheme_due;	       /* params are new, and not in use yet */
+	bool look_parity;	       /* some receive has a code */
 
 	struct rel_tx tx;
 	struct rel_rx rx;
@@ -396,8 +420,35 @@ bool pair_tx_granted(const struct sdr_conn *conn, uint32_t number);
 /* It ends: lets go of its parity message. */
 void pair_tx_end(struct sdr_op *op);
 void pair_rx_end(struct sdr_op *op);
+/* A write that gets no code needs no room. */
+void pair_tx_room_free(struct sdr_op *op);
 void pair_service(struct sdr_conn *conn, uint64_t now);
 uint64_t pair_deadline(const struct sdr_conn *conn);
+
+/* parity.c */
+void parity_setup(struct sdr_conn *conn);
+void parity_fini(struct sdr_conn *conn);
+/* At the path, if it is time: what schemes are chosen by. */
+void parity_look(struct sdr_conn *conn, uint64_t now);
+/* Of the writes that are granted from now on. 0 or -ENOTSUP. */
+int parity_scheme_set(struct sdr_conn *conn, const struct rel_params *params);
+/* False: not before the writes under way have ended. */
+bool parity_scheme_apply(struct sdr_conn *conn);
+/* Opens a granted write in rel/ with the scheme that it gets: 0, or an error of rel_tx_open(). */
+int parity_open(struct sdr_op *op);
+/* Makes the bytes of parity packets: 0 or -ENOMEM. */
+int parity_make(struct sdr_op *op, uint32_t first, uint32_t count);
+
+/* decode.c */
+/* WRITE with a code: 0; -EINVAL: it cannot be; -ENOMEM: it may come again. */
+int decode_begin(struct sdr_op *op, const struct wire_write *write);
+/* The same as it said before. */
+bool decode_is(const struct sdr_op *op, const struct wire_write *write);
+/* Parity came, or may have. */
+void decode_parity(struct sdr_op *op);
+void decode_parity_all(struct sdr_conn *conn);
+/* What can be decoded. */
+void decode_service(struct sdr_conn *conn);
 
 /* hint.c */
 /* The path is known to be long: trains go out as soon as the QP lets them. */
@@ -413,6 +464,17 @@ void recv_service(struct sdr_conn *conn, uint64_t now);
 void recv_give_up(struct sdr_op *op, int status);
 /* All of its packets are in: ends it, unless WRITE is missing. */
 void recv_whole(struct sdr_op *op);
+/* Looks at receives that had packets. */
+void recv_ready(struct sdr_conn *conn, uint64_t now);
+/* Something of it is known that is not known in rel/. May end it. */
+void recv_news(struct sdr_op *op);
+/* rel/ knows it: false for want of memory. */
+bool recv_open(struct sdr_op *op);
+/* One word of its bits to rel/. */
+void recv_feed_word(struct sdr_op *op, uint32_t word);
+/* Ends it if all of its packets are in. */
+void recv_maybe_whole(struct sdr_op *op);
+void recv_end_early(struct sdr_op *op, int status);
 
 /* announce.c */
 /* The immediate that the packets of a write carry; notes whether WRITE goes with them. */

@@ -254,6 +254,10 @@ static void op_fill(struct sdr_op *op, const struct sdr_op_wr *wr, uint64_t now)
 	op->flags = wr->flags;
 	op->payload = op->pkts = 0;
 	op->scan_ns = 0;
+	op->addr = wr->addr;
+	op->parity = NULL;
+	op->parity_bytes = 0;
+	op->code.code = REL_CODE_NONE;
 	op->announce = op->whole = op->said = false;
 	op->parity_send = NULL;
 	op->parity_recv = NULL;
@@ -304,6 +308,7 @@ static int post(struct sdr_conn *conn, const struct sdr_op_wr *in, bool is_recv,
 		/* Granted already? Then it leaves in this call. */
 		hint_on_write(conn, wr.length);
 		send_open_granted(conn);
+		announce_service(conn, now);
 		send_pump(conn, now);
 	}
 	conn_schedule(conn, now);

@@ -19,6 +19,11 @@
 /* RDMA packets have room to number many packets, or many messages. */
 #define RDMA_FEW_MESSAGES 256u
 
+/* Parity packets for which a receive, and a write, reserves address space: of each packet ... */
+#define ROOM_SHARE 0.30
+#define ROOM_MORE 32u  /* ... and so many */
+#define ROOM_LEAST 16u /* less than that is none */
+
 static bool wants(const struct sdr_conn *conn)
 {
 	return conn->attr.pair || rel_scheme_coded(&conn->params);
@@ -64,12 +69,64 @@ static int owed(struct sdr_conn *conn, int err)
 	return err == -ENOMEM || conn->qi.state == SDR_QP_ERROR ? err : -EAGAIN;
 }
 
+/*
+ * Reserves room, once: whole packets, and fewer where the arena is nearly full. Both ends do
+ * alike, whatever the scheme: that may change before the write is granted.
+ */
+static void room_get(struct sdr_op *op, struct arena *arena, uint32_t payload)
+{
+	uint64_t pkts = payload ? u64_div_up(op->length, payload) : 0;
+	uint64_t room = (uint64_t)((double)pkts * ROOM_SHARE) + ROOM_MORE;
+
+	if (op->parity || !pkts)
+		return;
+	room = u64_min(room, op->conn->qi.max_pkts);
+	for (; room >= ROOM_LEAST; room /= 2) {
+		if (arena_get(arena, room * payload, &op->parity))
+			continue;
+		op->parity_bytes = room * payload;
+		return;
+	}
+}
+
+static void room_put(struct sdr_op *op, struct arena *arena)
+{
+	arena_put(arena, op->parity, op->parity_bytes);
+	op->parity = NULL;
+	op->parity_bytes = 0;
+}
+
+void pair_tx_room_free(struct sdr_op *op)
+{
+	room_put(op, &op->conn->tx_arena);
+}
+
+/* What costs memory can do without. */
+static bool smaller(int err, uint64_t *length)
+{
+	bool again = (err == -ENOMEM || err == -EMSGSIZE) && *length;
+
+	*length = 0;
+	return again;
+}
+
+/* op NULL: it has ended. */
 static int tx_post(struct sdr_conn *conn, struct sdr_op *op, struct sdr_send **out)
 {
 	struct sdr_send_wr wr = {
 		.size = sizeof(wr), .opcode = SDR_OP_WRITE, .cookie = op, .sparse = 1};
+	int err;
 
-	return sdr_send_stream_start(conn->qp, &wr, out);
+	if (op)
+		room_get(op, &conn->tx_arena, conn->qi.payload_bytes);
+	wr.addr = op ? op->parity : NULL;
+	wr.length = op ? op->parity_bytes : 0;
+	do {
+		err = sdr_send_stream_start(conn->qp, &wr, out);
+	} while (err && smaller(err, &wr.length));
+	if (!err && op && !wr.length)
+		room_put(op, &conn->tx_arena);
+	return err;
 }
 
 int pair_tx_settle(struct sdr_conn *conn)
@@ -103,8 +160,18 @@ void pair_tx_posted(struct sdr_op *op)
 static int rx_post(struct sdr_conn *conn, struct sdr_op *op, struct sdr_recv **out)
 {
 	struct sdr_recv_wr wr = {.size = sizeof(wr), .cookie = op};
+	int err;
 
-	return sdr_recv_post(conn->qp, &wr, out);
+	if (op)
+		room_get(op, &conn->rx_arena, conn->qi.recv_payload_bytes);
+	wr.addr = op ? op->parity : NULL;
+	wr.length = op ? op->parity_bytes : 0;
+	do {
+		err = sdr_recv_post(conn->qp, &wr, out);
+	} while (err && smaller(err, &wr.length));
+	if (!err && op && !wr.length)
+		room_put(op, &conn->rx_arena);
+	return err;
 }
 
 int pair_rx_settle(struct sdr_conn *conn)
@@ -165,6 +232,7 @@ void pair_tx_end(struct sdr_op *op)
 {
 	sdr_send_release(op->parity_send);
 	op->parity_send = NULL;
+	room_put(op, &op->conn->tx_arena);
 }
 
 void pair_rx_end(struct sdr_op *op)
@@ -173,4 +241,5 @@ void pair_rx_end(struct sdr_op *op)
 	if (op->parity_recv)
 		(void)sdr_recv_complete(op->parity_recv);
 	op->parity_recv = NULL;
+	room_put(op, &op->conn->rx_arena);
 }

@@ -191,6 +191,47 @@ static void receive_look(struct sdr_conn *conn, struct sdr_op *op, const struct 
 		recv_whole(op);
 }
 
+bool recv_open(struct sdr_op *op)
+{
+	return receives_open(op->conn, op->number);
+}
+
+void recv_news(struct sdr_op *op)
+{
+	struct sdr_recv_info info = {.size = sizeof(info)};
+
+	(void)sdr_recv_query(op->recv, &info);
+	receive_look(op->conn, op, &info, sdr_now_ns(op->conn->net->ctx));
+}
+
+void recv_feed_word(struct sdr_op *op, uint32_t word)
+{
+	struct sdr_recv_info info = {.size = sizeof(info)};
+	uint64_t first = (uint64_t)word * REL_UNIT, bits;
+
+	(void)sdr_recv_query(op->recv, &info);
+	if (first < info.pkts &&
+	    sdr_recv_pkts_get(op->recv, first, u64_min(REL_UNIT, info.pkts - first), &bits) > 0)
+		(void)rel_rx_feed(&op->conn->rx, op->message, word, &bits, 1);
+}
+
+void recv_maybe_whole(struct sdr_op *op)
+{
+	struct sdr_conn *conn = op->conn;
+	struct sdr_recv_info info = {.size = sizeof(info)};
+
+	(void)sdr_recv_query(op->recv, &info);
+	while (feed_want(conn, op, info.pkts))
+		;
+	if (info.end_known && rel_rx_complete(&conn->rx, op->message))
+		recv_whole(op);
+}
+
+void recv_end_early(struct sdr_op *op, int status)
+{
+	receive_early(op, status, 0);
+}
+
 /* What has arrived, though nobody has looked yet, may complete it all the same. */
 void recv_give_up(struct sdr_op *op, int status)
 {
@@ -201,6 +242,10 @@ void recv_give_up(struct sdr_op *op, int status)
 	(void)sdr_recv_query(op->recv, &info);
 	if (info.touched || info.error)
 		receive_look(conn, op, &info, sdr_now_ns(conn->net->ctx));
+	if (conn->rx_op[number & conn->mask] == op) {
+		decode_parity(op);
+		decode_service(conn);
+	}
 	if (conn->rx_op[number & conn->mask] != op)
 		return;
 	receive_early(op, status, info.end_known ? info.length : 0);
@@ -221,16 +266,10 @@ static void receives_look_all(struct sdr_conn *conn, uint64_t now)
 	}
 }
 
-void recv_service(struct sdr_conn *conn, uint64_t now)
+void recv_ready(struct sdr_conn *conn, uint64_t now)
 {
 	struct sdr_recv *recv;
 
-	recv_facts(conn, now);
-	rel_rx_set_rtt(&conn->rx, conn_rtt_ns(conn));
-	if (!conn->rx_used)
-		return;
-	if (conn->look_all)
-		receives_look_all(conn, now);
 	for (uint32_t i = 0; (recv = sdr_recv_next_ready(conn->qp)); i++) {
 		struct sdr_recv_info info = {.size = sizeof(info)};
 		struct sdr_op *op;
@@ -239,9 +278,23 @@ void recv_service(struct sdr_conn *conn, uint64_t now)
 		op = info.cookie;
 		if (op && op->recv == recv)
 			receive_look(conn, op, &info, now);
+		else if (op && op->parity_recv == recv)
+			decode_parity(op);
 		if (i == CONN_RECVS_MAX) {
 			conn->service_again = true;
 			break;
 		}
 	}
+}
+
+void recv_service(struct sdr_conn *conn, uint64_t now)
+{
+	recv_facts(conn, now);
+	rel_rx_set_rtt(&conn->rx, conn_rtt_ns(conn));
+	if (!conn->rx_used)
+		return;
+	if (conn->look_all)
+		receives_look_all(conn, now);
+	recv_ready(conn, now);
+	decode_service(conn);
 }

@@ -139,17 +139,17 @@ static void writes_reap(struct sdr_conn *conn)
 /* ---- grants ---- */
 
 /* 1: go on with the next; 0: this one must wait. */
-static int write_open(struct sdr_conn *conn, struct sdr_op *op)
+static int write_open(struct sdr_op *op)
 {
 	struct sdr_send_info info = {.size = sizeof(info)};
 
 	(void)sdr_send_query(op->send, &info);
 	if (!info.pkts)
 		return write_reap(op);
-	if (rel_tx_open(&conn->tx, op->message, info.pkts))
-		return 0;
 	op->payload = info.payload_bytes;
 	op->pkts = info.pkts;
+	if (parity_open(op))
+		return 0;
 	op->state = OP_OPEN;
 	announce_open(op);
 	return 1;
@@ -157,11 +157,13 @@ static int write_open(struct sdr_conn *conn, struct sdr_op *op)
 
 void send_open_granted(struct sdr_conn *conn)
 {
+	if (!parity_scheme_apply(conn))
+		return;
 	while (conn->tx_open != conn->tx_next && pair_tx_granted(conn, conn->tx_open)) {
 		struct sdr_op *op = conn->tx_op[conn->tx_open & conn->mask];
 		uint32_t number = conn->tx_open;
 
-		if (op && !write_open(conn, op))
+		if (op && !write_open(op))
 			return;
 		/* Ending it may have moved the frontier already. */
 		if (conn->tx_open == number)
@@ -204,9 +206,9 @@ static void tokens_refill(struct sdr_conn *conn, uint32_t c, double rate, double
 }
 
 /* What a packet of this write counts as. */
-static double pkt_cost(const struct sdr_op *op)
+static double pkt_cost(const struct sdr_op *op, const struct rel_range *range)
 {
-	uint64_t bytes = op->pkts == 1 ? op->length : op->payload;
+	uint64_t bytes = op->pkts == 1 && !range->parity ? op->length : op->payload;
 
 	return (double)u64_max(bytes, CONN_PKT_MIN_BYTES);
 }
@@ -259,7 +261,7 @@ static uint32_t suspect_room(struct conn_channel *ch, uint32_t want, uint64_t no
 static int channel_pick(struct sdr_conn *conn, struct rel_range *range, uint64_t now)
 {
 	const struct sdr_op *op = conn_tx_op(conn, range->message);
-	double cost = pkt_cost(op);
+	double cost = pkt_cost(op, range);
 	uint64_t pace_ns = UINT64_MAX;
 
 	for (uint32_t i = 0; i < conn->channels; i++) {
@@ -295,10 +297,28 @@ static void sent_account(struct sdr_conn *conn, const struct rel_range *sent, ui
 	ch->pkt_bytes += (cost / sent->count - ch->pkt_bytes) * weight;
 	if (!ch->waiting_since_ns)
 		ch->waiting_since_ns = now;
-	if (sent->resend)
+	if (sent->parity)
+		conn->stats.tx_parity_bytes += bytes;
+	else if (sent->resend)
 		conn->stats.tx_resent_bytes += bytes;
 	else
 		conn->stats.tx_data_bytes += bytes;
+}
+
+/* Hands the range's packets to the SDK: bytes that it took, or its error. */
+static int64_t range_post(struct sdr_op *op, const struct rel_range *range,
+			  struct sdr_continue_attr *attr)
+{
+	uint64_t offset = (uint64_t)range->first * op->payload;
+	uint64_t length = (uint64_t)range->count * op->payload;
+
+	if (range->parity) {
+		if (parity_make(op, range->first, range->count))
+			return -EAGAIN;
+		return sdr_send_stream_continue(op->parity_send, offset, length, attr);
+	}
+	length = u64_min(length, u64_sub_floor(op->length, offset));
+	return sdr_send_stream_continue(op->send, offset, length, attr);
 }
 
 /* Packets sent, 0: the write has ended meanwhile; -EAGAIN: the device is full. */
@@ -308,14 +328,10 @@ static int range_send(struct sdr_conn *conn, const struct rel_range *range, uint
 	struct sdr_continue_attr attr = {.size = sizeof(attr), .channel = channel};
 	struct sdr_op *op = conn_tx_op(conn, range->message);
 	struct rel_range sent = *range;
-	uint64_t offset, length = 0;
 	int64_t bytes;
 
 	SDR_ASSERT(op && op->message == range->message && op->state == OP_OPEN);
-	offset = (uint64_t)range->first * op->payload;
-	if (offset < op->length)
-		length = u64_min((uint64_t)range->count * op->payload, op->length - offset);
-	bytes = sdr_send_stream_continue(op->send, offset, length, &attr);
+	bytes = range_post(op, range, &attr);
 	if (bytes == -EAGAIN)
 		return -EAGAIN;
 	if (bytes < 0)

@@ -2,8 +2,9 @@
 /*
  * Many seeds of random traffic in both directions over random faults, in virtual time, over
  * sockets, RoCEv2 in software and RDMA NICs.
- * Each seed draws link, scheme, channels, sizes, and whether operations are cancelled or
- * have deadlines. Then the faults stop, and everything must have ended within a minute.
+ * Each seed draws link, scheme (of those without a code, and of those with one), channels,
+ * sizes, and whether operations are cancelled or have deadlines. Then the faults stop, and
+ * everything must have ended within a minute.
  *
  * Checked: each operation ends once; a receive that says 0 has the matching write's bytes,
  * length and immediate; no byte outside a buffer changes, none inside after completion; a
@@ -25,6 +26,9 @@
 #define CANARY 64u
 #define OPS_MAX 200u
 #define LIVENESS_NS (60 * SEC)
+
+/* Writes have erasure codes. */
+static bool codes;
 
 struct item {
 	struct traffic *t;
@@ -259,8 +263,13 @@ static void attr_draw(struct traffic *t, struct sdr_conn_attr *a, const struct s
 {
 	static const char *const schemes[] = {"gbn", "sr", "sr-nack", "sr-nack", "sr:rto=3"};
 
+	static const char *const coded[] = {"ec:32,8", "ec-xor:8,2,depth=3",
+					    "hybrid:k=50,m=6,depth=8", "auto",
+					    "ec:4,4,repair=parity,copies=3"};
+
 	*a = (struct sdr_conn_attr){.size = sizeof(*a)};
-	a->scheme = schemes[rng_below(&t->rng, 5)];
+	a->scheme = (codes ? coded : schemes)[rng_below(&t->rng, 5)];
+	a->parity_bytes = codes ? UINT64_C(1) << (20 + t->seed % 5) : 0;
 	a->pair = t->seed % 2;
 	a->no_decode = t->seed % 8 == 7;
 	a->channels = 1 + (uint32_t)rng_below(&t->rng, 4);
@@ -417,12 +426,13 @@ static void run_seed(uint64_t seed)
 	free(t);
 }
 
-static void seeds(const struct sdr_sim_device *device)
+static void seeds(const struct sdr_sim_device *device, bool with_codes)
 {
 	uint64_t first = seed_first(1);
 	unsigned int n = seed_count(device ? 10 : 20);
 
 	pair_device = device;
+	codes = with_codes;
 	for (uint64_t seed = first; seed < first + n; seed++) {
 		run_seed(seed);
 	}
@@ -433,39 +443,65 @@ static void seeds(const struct sdr_sim_device *device)
 static void over_sockets(void **state)
 {
 	(void)state;
-	seeds(NULL);
+	seeds(NULL, false);
 }
 
 static void over_roce(void **state)
 {
 	(void)state;
-	seeds(&pair_roce);
+	seeds(&pair_roce, false);
 }
 
 static void over_nics(void **state)
 {
 	(void)state;
-	seeds(&pair_nic);
+	seeds(&pair_nic, false);
 }
 
 /* They run out of receives, read memory late, and their keys outlive what they were for. */
+static const struct sdr_sim_device hard = {.size = sizeof(hard),
+					   .like = "nic",
+					   .recv_depth = 48,
+					   .zero_copy_ns = 2 * MS,
+					   .late_ns = 30 * MS};
+
 static void over_hard_nics(void **state)
 {
-	static const struct sdr_sim_device hard = {.size = sizeof(hard),
-						   .like = "nic",
-						   .recv_depth = 48,
-						   .zero_copy_ns = 2 * MS,
-						   .late_ns = 30 * MS};
-
 	(void)state;
-	seeds(&hard);
+	seeds(&hard, false);
+}
+
+static void codes_over_sockets(void **state)
+{
+	(void)state;
+	seeds(NULL, true);
+}
+
+static void codes_over_roce(void **state)
+{
+	(void)state;
+	seeds(&pair_roce, true);
+}
+
+static void codes_over_nics(void **state)
+{
+	(void)state;
+	seeds(&pair_nic, true);
+}
+
+static void codes_over_hard_nics(void **state)
+{
+	(void)state;
+	seeds(&hard, true);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(over_sockets),
-					   cmocka_unit_test(over_roce), cmocka_unit_test(over_nics),
-					   cmocka_unit_test(over_hard_nics)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(over_sockets),	      cmocka_unit_test(over_roce),
+		cmocka_unit_test(over_nics),	      cmocka_unit_test(over_hard_nics),
+		cmocka_unit_test(codes_over_sockets), cmocka_unit_test(codes_over_roce),
+		cmocka_unit_test(codes_over_nics),    cmocka_unit_test(codes_over_hard_nics)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

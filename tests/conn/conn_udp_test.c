@@ -39,17 +39,23 @@ static uint16_t port_next(void)
 	return next++;
 }
 
-static void end_open(struct end *e, uint16_t port)
+static void end_open_with(struct end *e, uint16_t port, uint32_t workers)
 {
 	struct sdr_net_attr attr = {.size = sizeof(attr)};
 
 	memset(e, 0, sizeof(*e));
 	attr.ctx.size = sizeof(attr.ctx);
+	attr.ctx.workers = workers;
 	attr.ctx.listen = port != 0;
 	attr.ctx.port = port;
 	assert_int_equal(sdr_net_create(&attr, &e->net), 0);
 	if (port)
 		assert_int_equal(sdr_conn_listen(e->net, NULL), 0);
+}
+
+static void end_open(struct end *e, uint16_t port)
+{
+	end_open_with(e, port, 0);
 }
 
 static void end_events(struct end *e)
@@ -86,19 +92,32 @@ static bool until_event(struct end *e, struct end *other, enum sdr_event_type ty
 	return e->seen[type] != before;
 }
 
-static void dial(struct end *client, const char *host, uint16_t port, uint64_t timeout_ns)
+static void dial_with(struct end *client, const char *host, uint16_t port, uint64_t timeout_ns,
+		      const char *scheme)
 {
 	struct sdr_conn_attr attr = {.size = sizeof(attr), .connect_timeout_ns = timeout_ns};
 
+	attr.scheme = scheme;
 	assert_int_equal(sdr_conn_connect(client->net, host, port, &attr, &client->conn), 0);
+}
+
+static void dial(struct end *client, const char *host, uint16_t port, uint64_t timeout_ns)
+{
+	dial_with(client, host, port, timeout_ns, NULL);
+}
+
+static void connect_with(struct end *client, struct end *server, const char *host,
+			 const char *scheme)
+{
+	dial_with(client, host, sdr_net_port(server->net), 5 * SEC, scheme);
+	assert_true(until_event(client, server, SDR_EV_CONNECTED, 5 * SEC));
+	if (!server->seen[SDR_EV_ACCEPTED])
+		assert_true(until_event(server, client, SDR_EV_ACCEPTED, 5 * SEC));
 }
 
 static void connect_both(struct end *client, struct end *server, const char *host)
 {
-	dial(client, host, sdr_net_port(server->net), 5 * SEC);
-	assert_true(until_event(client, server, SDR_EV_CONNECTED, 5 * SEC));
-	if (!server->seen[SDR_EV_ACCEPTED])
-		assert_true(until_event(server, client, SDR_EV_ACCEPTED, 5 * SEC));
+	connect_with(client, server, host, NULL);
 }
 
 static void transfer(struct end *from, struct end *to, size_t n)
@@ -165,6 +184,36 @@ static void works(void **state)
 		sdr_net_destroy(client.net);
 	}
 	sdr_net_destroy(server.net);
+}
+
+/* Parity over real sockets, without and with threads that receive; one direction only has it. */
+static void codes(void **state)
+{
+	static const char *const schemes[] = {"ec:16,4", "ec-xor:16,4",
+					      "ec:64,8,depth=4,repair=parity"};
+	struct sdr_conn_info i = {.size = sizeof(i)}, o = {.size = sizeof(o)};
+	struct end server, client;
+
+	(void)state;
+	for (unsigned int n = 0; n < 3; n++) {
+		end_open_with(&server, port_next(), n);
+		end_open_with(&client, 0, n);
+		connect_with(&client, &server, "127.0.0.1", schemes[n]);
+		transfer(&client, &server, 64);
+		transfer(&client, &server, 5 << 20);
+		transfer(&server, &client, 1 << 20);
+		transfer(&client, &server, 0);
+		assert_int_equal(sdr_conn_query(client.conn, &o), 0);
+		assert_int_equal(sdr_conn_query(server.conn, &i), 0);
+		assert_true(o.paired && i.recvs_paired && !i.paired && !o.recvs_paired);
+		assert_int_equal(o.writes_coded, 2);
+		assert_true(o.tx_parity_pkts > 10);
+		assert_true(o.tx_parity_bytes == o.tx_parity_pkts * o.payload_bytes);
+		assert_int_equal(i.tx_parity_pkts, 0);
+		close_both(&client, &server);
+		sdr_net_destroy(client.net);
+		sdr_net_destroy(server.net);
+	}
 }
 
 static void fails(struct end *client, int status, const char *word)
@@ -417,6 +466,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(works),
+		cmocka_unit_test(codes),
 		cmocka_unit_test(no_such_host),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(strangers_answer),
