@@ -191,6 +191,15 @@ static void print_few_samples(const struct plan_answer *a)
 	}
 }
 
+/* What auto takes, and why. */
+static void say_auto(const struct plan_answer *a)
+{
+	char name[SIM_SCHEME_NAME], why[SCHEME_WHY];
+
+	scheme_of_params(&a->choice[0].params, &a->link, &a->job, name);
+	out("It takes %s: %s.", name, scheme_why(&a->scheme, &a->link, &a->job, why));
+}
+
 void plan_print(const struct plan_answer *a)
 {
 	const struct plan_result *r = &a->choice[0].result;
@@ -205,7 +214,9 @@ void plan_print(const struct plan_answer *a)
 	    "EXTRA", "MEMORY", "CORES");
 	for (uint32_t i = 0; i < a->count; i++)
 		print_row(a, &a->choice[i]);
-	if (a->policy) {
+	if (a->fixed && scheme_chooses(&a->scheme)) {
+		say_auto(a);
+	} else if (a->policy) {
 		say_rule(a);
 	} else {
 		say_losses(a);
@@ -266,7 +277,7 @@ static void json_choice(struct json *j, const struct plan_answer *a, const struc
 {
 	const struct plan_params *p = &c->params;
 	const struct plan_result *r = &c->result;
-	char name[PLAN_NAME];
+	char name[PLAN_NAME], why[SCHEME_WHY];
 
 	json_object_begin(j, NULL);
 	json_text(j, "scheme", plan_name(name, a, c));
@@ -285,6 +296,11 @@ static void json_choice(struct json *j, const struct plan_answer *a, const struc
 	json_text(j, "engine", "model");
 	json_text(j, "policy", a->policy && c == &a->choice[0] ? "table" : "model");
 	json_cost(j, a, c);
+	if (a->fixed && scheme_chooses(&a->scheme)) {
+		scheme_of_params(p, &a->link, &a->job, name);
+		json_text(j, "takes", name);
+		json_text(j, "why", scheme_why(&a->scheme, &a->link, &a->job, why));
+	}
 	json_bool(j, "available", !a->fixed || a->scheme.in_engine);
 	if (has_code(p)) {
 		json_uint(j, "k", p->k);

@@ -101,6 +101,14 @@ for answer in "${answers[@]}"; do
 	run 0 sim --km 3750 --bw 400Gbit --loss 1e-3 --size 1 --runs 1 --engine model --scheme "$scheme" --json
 	holds "p[0][\"scheme\"] == \"$scheme\""
 done
+# What auto takes, and why; the model of it takes as long.
+run 0 plan --km 3750 --bw 400Gbit --loss 1e-3 --size 128MiB --scheme auto --json
+holds 'p[0]["scheme"] == "auto" and p[0]["takes"].startswith("hybrid:k=") and p[0]["available"]' \
+	'"loss 1.0e-03" in p[0]["why"] and p[0]["mean_s"] < 1.02 * p[0]["lossless_s"]'
+run 0 plan --km 3750 --bw 400Gbit --loss 1e-3 --size 128MiB --scheme auto
+check "says what it takes" grep -qE "^It takes hybrid:k=[0-9]+,m=[0-9]+.*: loss 1.0e-03" out
+run 0 plan --km 3750 --bw 400Gbit --loss 1e-3 --size 128MiB --scheme auto:policy=table --json
+holds 'p[0]["takes"] == "ec:16,4" and p[0]["kind"] == "ec"'
 # The paper's receiver, as the figures of the paper have it: 1.02 and 1.22 times the lossless time
 # (figure 3a, 1e-5), and every block of MDS(32,8) fails at a loss of 0.5.
 run 0 plan --rtt 25ms --bw 400Gbit --loss 1e-5 --size 128MiB,8GiB --scheme ec-paper:32,8 --json

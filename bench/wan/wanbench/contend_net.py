@@ -21,9 +21,8 @@ class Sdr(Contender):
     def __init__(self, scheme):
         self.scheme = scheme
         self.name = f"sdr-{scheme.split(':')[0]}"
-        # What the model of `sdr sim` calls it. auto is a hybrid whose parameters follow the link; the
-        # model's timer is a multiple of the round trip, that of "sr" is not.
-        self.model = {"auto": "hybrid", "sr": None}.get(scheme, scheme)
+        # What the model of `sdr sim` calls it. Its timer is a multiple of the round trip, that of "sr" is not.
+        self.model = {"sr": None}.get(scheme, scheme)
 
     def tool(self, build):
         return os.path.join(build, "src/tool/sdr")

@@ -55,6 +55,12 @@ static bool parts(const struct result *r)
 	return r->predicted && off > RESULT_TOLERANCE * model + RESULT_ERRORS * errors;
 }
 
+/* The model knows no cold start, and of auto what it takes if it is told what the link does. */
+static bool predictable(const struct sweep *s, const struct sim_scheme *scheme)
+{
+	return scheme_predictable(scheme) && !s->cold && !(s->learn && scheme_chooses(scheme));
+}
+
 int result_make(const struct sweep *s, const struct sim_point *p, struct tally *t,
 		struct result *out)
 {
@@ -77,7 +83,7 @@ int result_make(const struct sweep *s, const struct sim_point *p, struct tally *
 		out->p999 = stats_quantile(t->time_ns, t->runs, 0.999);
 	if (ended)
 		out->overhead = (double)t->sent_bytes / (double)ended / (double)p->bytes - 1;
-	if (out->engine && scheme_predictable(p->scheme) && !s->cold && predict(s, out))
+	if (out->engine && predictable(s, p->scheme) && predict(s, out))
 		return -1;
 	out->parted = parts(out);
 	return 0;

@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "base/units.h"
 #include "plan/hybrid.h"
+#include "plan/table.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -155,8 +156,10 @@ static bool model_of(const struct sdr_scheme *e, enum plan_scheme *to)
 {
 	bool copies = e->copies > 1;
 
-	if (e->policy != SDR_POLICY_NONE)
-		return false;
+	if (e->policy != SDR_POLICY_NONE) {
+		*to = PLAN_HYBRID; /* as far as anybody knows before there is a link */
+		return true;
+	}
 	if (e->code == SDR_CODE_NONE) {
 		*to = e->go_back_n ? PLAN_GBN : e->nack ? PLAN_SR_NACK : PLAN_SR;
 		return !copies;
@@ -207,6 +210,11 @@ int scheme_parse(const char *text, struct sim_scheme *out, char *why, size_t len
 	return 0;
 }
 
+bool scheme_chooses(const struct sim_scheme *s)
+{
+	return s->engine.policy != SDR_POLICY_NONE;
+}
+
 bool scheme_predictable(const struct sim_scheme *s)
 {
 	return s->in_model && !s->paper &&
@@ -246,11 +254,62 @@ static void code_params(const struct sdr_scheme *e, const struct plan_link *link
 	out->depth = (uint32_t)u64_min(e->depth, u64_div_up(out->span, e->k));
 }
 
+static int make_table(const struct sim_scheme *s, const struct plan_link *link,
+		      const struct plan_job *job, struct plan_table *out)
+{
+	return plan_table_make(link, true, job->packet_bytes, s->engine.policy == SDR_POLICY_TABLE,
+			       out);
+}
+
+/* What auto takes of a link that it is told of: the scheme that says the same in the model. */
+static void auto_params(const struct sim_scheme *s, const struct plan_link *link,
+			const struct plan_job *job, struct plan_params *out)
+{
+	struct plan_table table;
+	struct plan_table_row row;
+
+	plan_defaults(link, job, PLAN_SR_NACK, out);
+	out->lambda = HYBRID_LAMBDA;
+	if (make_table(s, link, job, &table))
+		return;
+	plan_table_fit(&table, u64_div_up(job->bytes, job->packet_bytes), &row);
+	if (!row.coded && row.copies < 2)
+		return;
+	out->scheme = row.xor_code ? PLAN_EC_XOR : row.coded && !row.fresh ? PLAN_EC : PLAN_HYBRID;
+	out->rto_rtts = CODE_RTO;
+	out->beta_rtts = CODE_BETA;
+	out->copies = row.copies ? row.copies : 1;
+	/* Without parity, and late resends with copies: a block that lost anything has failed. */
+	out->k = row.coded ? row.k : HYBRID_K;
+	out->m = row.coded ? row.m : 0;
+	out->span = row.coded ? units_of(row.span * job->packet_bytes, job)
+			      : span_of(SDR_SPAN_RTT, link, job);
+	out->span = u64_min(out->span, units_of(job->bytes, job));
+	out->depth = (uint32_t)u64_min(row.coded && row.depth ? row.depth : 1,
+				       u64_div_up(out->span, out->k));
+}
+
+char *scheme_why(const struct sim_scheme *s, const struct plan_link *link,
+		 const struct plan_job *job, char buf[SCHEME_WHY])
+{
+	struct plan_table table;
+
+	*buf = '\0';
+	if (scheme_chooses(s) && make_table(s, link, job, &table) == 0)
+		(void)plan_table_say(&table, u64_div_up(job->bytes, job->packet_bytes), buf,
+				     SCHEME_WHY);
+	return buf;
+}
+
 void scheme_params(const struct sim_scheme *s, const struct plan_link *link,
 		   const struct plan_job *job, struct plan_params *out)
 {
 	if (s->paper) {
 		*out = s->params;
+		return;
+	}
+	if (scheme_chooses(s)) {
+		auto_params(s, link, job, out);
 		return;
 	}
 	/* Not by the hybrid's rule: all that it chooses is given. */

@@ -28,7 +28,7 @@ struct sim_scheme {
 	bool in_engine, in_model;
 	bool paper;		   /* drawn as the paper reads its model */
 	struct sdr_scheme engine;  /* where in_engine */
-	struct plan_params params; /* paper: what was given; else its scheme only */
+	struct plan_params params; /* paper: what was given; else its scheme only (not of auto) */
 };
 
 /* 0, or -1 with why[len]. */
@@ -36,6 +36,12 @@ int scheme_parse(const char *text, struct sim_scheme *out, char *why, size_t len
 /* The model's parameters on this link; only where in_model. */
 void scheme_params(const struct sim_scheme *s, const struct plan_link *link,
 		   const struct plan_job *job, struct plan_params *out);
+/* Whether it chooses anew for each link and size, by what it is told or learns: auto. */
+bool scheme_chooses(const struct sim_scheme *s);
+/* What auto takes there if it is told what the link does, and why, for a person; returns buf. */
+#define SCHEME_WHY 256
+char *scheme_why(const struct sim_scheme *s, const struct plan_link *link,
+		 const struct plan_job *job, char buf[SCHEME_WHY]);
 /*
  * Whether the model's answer stands for what the engine does: not where the engine's timer
  * follows the variance that it measures, which the model has no parameter for.

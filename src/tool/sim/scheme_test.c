@@ -90,7 +90,7 @@ static void scheme_places(void **state)
 		{"hybrid:128,10,depth=4", "hybrid:k=128,m=10,depth=4", true, true, true},
 		{"hybrid:128,10,repair=missing", "hybrid:k=128,m=10,repair=missing", true, false,
 		 false},
-		{"auto:policy=table", "auto:policy=table", true, false, false},
+		{"auto:policy=table", "auto:policy=table", true, true, true},
 		{"ec-paper:32,8,depth=1,rto=3,beta=1", "ec-paper:32,8", false, true, false},
 		{"ec-xor-paper:8,2,beta=0.5,rto=2,depth=4",
 		 "ec-xor-paper:8,2,depth=4,rto=2,beta=0.5", false, true, false},
@@ -177,6 +177,36 @@ static struct mean drawn(const struct sweep *s, const struct sim_point *p)
 	return m;
 }
 
+/* What it takes follows the link; the same in the model as what it is called. */
+static void auto_chooses(void **state)
+{
+	static const double losses[] = {0, 1e-5, 1e-3, 1e-2, 5e-2, 0.2};
+	struct sim_scheme s = scheme_of("auto"), table = scheme_of("auto:policy=table");
+	char name[SIM_SCHEME_NAME], why[SCHEME_WHY];
+	struct plan_params p;
+	uint32_t last_m = 0;
+
+	(void)state;
+	assert_true(scheme_chooses(&s) && scheme_chooses(&table));
+	for (int i = 0; i < 6; i++) {
+		struct plan_link link = {400e9, 0.025, losses[i], 1};
+		struct plan_fault fault;
+
+		scheme_params(&s, &link, &a_job, &p);
+		assert_int_equal(plan_check(&link, &a_job, &p, &fault), 0);
+		assert_true(p.scheme == (losses[i] > 0 ? PLAN_HYBRID : PLAN_SR_NACK));
+		if (p.scheme == PLAN_HYBRID && losses[i] < 0.1)
+			assert_true(p.m > last_m);
+		last_m = p.scheme == PLAN_HYBRID ? p.m : 0;
+		scheme_of_params(&p, &link, &a_job, name);
+		assert_true(scheme_of(name).in_engine);
+		assert_true(strlen(scheme_why(&s, &link, &a_job, why)) > 20);
+	}
+	scheme_params(&table, &a_link, &a_job, &p);
+	assert_true(p.scheme == PLAN_EC && p.k == 16 && p.m == 4);
+	assert_string_equal(scheme_why(&(struct sim_scheme){0}, &a_link, &a_job, why), "");
+}
+
 static struct plan_result said(const struct sim_point *p)
 {
 	struct plan_options options = {.reading = PLAN_PAPER};
@@ -235,6 +265,7 @@ int main(void)
 		cmocka_unit_test(schemes),
 		cmocka_unit_test(scheme_places),
 		cmocka_unit_test(plans_can_be_pasted),
+		cmocka_unit_test(auto_chooses),
 		cmocka_unit_test(papers_numbers),
 	};
 

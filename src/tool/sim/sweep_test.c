@@ -185,9 +185,9 @@ static void checks(void **state)
 	good(&s, "engine", "real");
 	refused(&s, "--scheme ec-paper:32,8: the paper's, which is a model only");
 	link_of(&s);
-	good(&s, "scheme", "auto");
+	good(&s, "scheme", "ec:32,8,copies=2");
 	good(&s, "engine", "model");
-	refused(&s, "--scheme auto: the model does not know it: take --engine real");
+	refused(&s, "--scheme ec:32,8,copies=2: the model does not know it: take --engine real");
 	link_of(&s);
 	good(&s, "scheme", "ec-paper:200,100");
 	refused(&s, "--scheme ec-paper:200,100: m of 100 is out of range");
