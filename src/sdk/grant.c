@@ -11,7 +11,38 @@
 #define ABORT_BATCH 256u
 #define GRANT_KEY_BYTES 12u /* rocev2: R_Key 4, virtual address 8 */
 
+/* What has ended is said so often again on a path where asking takes that long, unasked: the
+ * sender has nothing else that could bring the news, and would ask after a round trip. */
+#define AGAINS 2u
+#define AGAIN_RTT_NS NS_PER_MS
+#define AGAIN_PART 16u /* of a round trip, the first time; twice as much the next */
+
 /* ---- the receiver's side ---- */
+
+static void again_start(struct sdr_qp *qp, uint64_t now)
+{
+	struct sdk_rx *rx = &qp->live->rx;
+
+	rx->ended_news = false;
+	if (sdk_rtt(qp) < AGAIN_RTT_NS)
+		return;
+	rx->agains = AGAINS;
+	rx->again_ns = now + sdk_rtt(qp) / AGAIN_PART;
+}
+
+static void again_service(struct sdr_qp *qp, uint64_t now)
+{
+	struct sdk_rx *rx = &qp->live->rx;
+
+	if (!rx->agains || rx->again_ns > now)
+		return;
+	rx->agains--;
+	rx->again_ns = now + 2 * sdk_rtt(qp) / AGAIN_PART;
+	if (!rx->cts_due) {
+		rx->cts_due = true;
+		rx->cts_since_ns = rx->cts_at_ns = now;
+	}
+}
 
 void grant_cts_due(struct sdr_qp *qp)
 {
@@ -131,6 +162,8 @@ static void cts_send(struct sdr_qp *qp, uint64_t now)
 	} while (rx->cts_upto != rx->next && cts.n);
 	rx->cts_due = false;
 	rx->cts_sent_ns = now;
+	if (rx->ended_news)
+		again_start(qp, now);
 	if (!repeat_running(&rx->cts) && rx->echoed != rx->next)
 		sdk_repeat_start(&rx->cts, qp, now);
 }
@@ -379,9 +412,10 @@ static void aborts_send(struct sdr_qp *qp)
 }
 
 /*
- * A done bit is said once, and again to whoever asks: while granted messages have not
- * ended, WANT of the oldest asks. Soon after packets have left, because then the end is
- * near; with backoff while nothing is sent, because the receiver's user may take hours.
+ * A done bit is said once, on long paths AGAINS more times, and again to whoever asks: while
+ * granted messages have not ended, WANT of the oldest asks. Soon after packets have left, because
+ * then the end is near; with backoff while nothing is sent, because the receiver's user may take
+ * hours.
  */
 static void ask_start(struct sdr_qp *qp, uint64_t now)
 {
@@ -426,6 +460,7 @@ void grant_service(struct sdr_qp *qp, uint64_t now)
 		rx->cts_at_ns = now;
 		sdk_repeat_again(&rx->cts, now);
 	}
+	again_service(qp, now);
 	if (rx->cts_due && cts_due_ns(qp) <= now)
 		cts_send(qp, now);
 	if (tx->echo_due) {
@@ -468,5 +503,7 @@ uint64_t grant_deadline(const struct sdr_qp *qp)
 		at = u64_min(at, sdk_now(qp->ctx) + SDK_HELD_NS);
 	if (rx->hold_ns)
 		at = u64_min(at, rx->hold_ns);
+	if (rx->agains)
+		at = u64_min(at, rx->again_ns);
 	return rx->cts_due ? u64_min(at, cts_due_ns(qp)) : at;
 }

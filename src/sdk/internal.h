@@ -251,6 +251,9 @@ struct sdk_rx {
 	bool ready_hint; /* the fabric said that bits were set */
 	uint64_t cts_sent_ns, cts_at_ns;
 	uint64_t cts_since_ns; /* when it became due */
+	bool ended_news;       /* something has ended since the last CTS; */
+	uint32_t agains;       /* ... which is said again so often, */
+	uint64_t again_ns;     /* ... next then; UINT64_MAX: no more */
 	struct sdk_repeat cts;
 	uint64_t late_ns;	 /* last answer to a late packet */
 	uint32_t payload;	 /* of receives that are posted from now on */

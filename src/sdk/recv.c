@@ -494,6 +494,7 @@ int sdr_recv_complete(struct sdr_recv *recv)
 	late_begins(recv, all);
 	rx->ready[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	base_advance(qp);
+	rx->ended_news = true;
 	if (qp->state != SDR_QP_ERROR)
 		grant_cts_due(qp);
 	return recv->error ? recv->error : all;
