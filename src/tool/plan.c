@@ -19,8 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TABLE_SIZES "4KiB..64GiB"
+
 struct plan_opts {
-	uint64_t rtt_ns, km, bw_bps, packet_bytes, chunk_bytes, code_rate_bps, json;
+	uint64_t rtt_ns, km, bw_bps, packet_bytes, chunk_bytes, code_rate_bps, json, table;
 	const char *loss, *burst, *sizes, *goal, *policy, *scheme, *plot;
 };
 
@@ -43,6 +45,9 @@ static const struct opt plan_opts_table[] = {
 	 "what is resent or coded as one, a power of two of packets (a packet)"},
 	{"policy", 0, OPT_TEXT, FIELD(policy), 0, 0, "NAME",
 	 "model, or table: what the rules of thumb would take (model)"},
+	{"table", 0, OPT_FLAG, FIELD(table), 0, 0, NULL,
+	 "what auto takes for each size (4KiB..64GiB), and why; --plot: against the rules of "
+	 "thumb"},
 	{"code-rate", 0, OPT_RATE, FIELD(code_rate_bps), 8000000, UINT64_C(80000000000000), "RATE",
 	 "of (32,8) a core encodes, as bench/code/code_rate prints it (5.85GB/s)"},
 	{"plot", 0, OPT_TEXT, FIELD(plot), 0, 0, "FILE",
@@ -267,8 +272,11 @@ static int missing(const struct plan_opts *o)
 		return opts_usage(&cmd_plan, "needs --bw");
 	if (!o->loss)
 		return opts_usage(&cmd_plan, "needs --loss ('sdr ping' measures it)");
-	if (!o->sizes)
+	if (!o->sizes && !o->table)
 		return opts_usage(&cmd_plan, "needs --size");
+	if (o->table && (o->scheme || o->chunk_bytes))
+		return opts_usage(&cmd_plan, "--table excludes --scheme and --chunk: it is of "
+					     "packets, and chooses");
 	return 0;
 }
 
@@ -283,7 +291,8 @@ static int read_request(const struct plan_opts *o, struct plan_request *q)
 	a->code_rate = (double)o->code_rate_bps / 8;
 	q->only = -1;
 	if (parse_loss(o->loss, &a->link.loss) || parse_burst(o->burst, &a->link.burst_pkts) ||
-	    parse_goal(o->goal, &a->goal) || parse_sizes(o->sizes, &q->sizes))
+	    parse_goal(o->goal, &a->goal) ||
+	    parse_sizes(o->sizes ? o->sizes : TABLE_SIZES, &q->sizes))
 		return -1;
 	if (o->scheme && parse_scheme(o->scheme, q))
 		return -1;
@@ -423,6 +432,11 @@ static int run_plan(int argc, char **argv)
 		return code;
 	if (read_request(&o, &q))
 		return CLI_USAGE;
+	if (o.table) {
+		if (plan_rows(&q, o.json) || (o.plot && plan_rows_plot(&q, o.plot)))
+			return CLI_FAILED;
+		return cli_stop ? CLI_FAILED : CLI_OK;
+	}
 	if (o.json ? answer_json(&q) : answer_text(&q))
 		return CLI_FAILED;
 	if (o.plot && !cli_stop && plan_plot(&q, o.plot))

@@ -56,6 +56,12 @@ void plan_print_rules_foot(size_t differ, size_t sizes);
  * having said why. Changes q->answer.
  */
 int plan_plot(struct plan_request *q, const char *path);
+/*
+ * --table, of plan_rows.c: what auto takes for each size, told the link; and a heat map over the
+ * sizes and loss: how many times as long the rules of thumb take. 0, or -1 having said why.
+ */
+int plan_rows(struct plan_request *q, bool as_json);
+int plan_rows_plot(struct plan_request *q, const char *path);
 /* Objects of the array that is open in j. */
 struct json;
 void plan_print_json(struct json *j, const struct plan_answer *a);

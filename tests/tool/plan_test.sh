@@ -36,6 +36,8 @@ refuses $LINK <<'END'
 --loss 0 --size 1MiB --scheme ec-paper:250,10|--scheme ec-paper:250,10: m of 10 is out of range
 --loss 0 --size 1MiB --policy hope|--policy hope: unknown: choose model or table
 --loss 0 --size 1MiB --policy table --scheme sr|exclude each other
+--loss 0 --table --scheme sr|--table excludes --scheme and --chunk
+--loss 0 --table --chunk 64KiB|--table excludes --scheme and --chunk
 --loss 0 --size 1MiB --code-rate fast|--code-rate fast: not a rate
 --loss 0 --size 1MiB --code-rate 1kB/s|--code-rate 1kB/s: out of range: choose from 8.00 Mbit/s
 END
@@ -132,6 +134,23 @@ holds "4 < p[0][\"cpu_s\"] / $one < 8" 'p[0]["cores"] > 50'
 run 0 plan --rtt 25ms --bw 400Gbit --loss 2e-2 --burst 8 --size 1GiB --for p999 --scheme hybrid --json
 holds 'p[0]["runs"] >= 2000 and p[0]["p999_s"] >= p[0]["p99_s"]'
 
+# What auto takes: a row a size, parity where it pays, the same in JSON; and by the rules of thumb.
+# shellcheck disable=SC2086
+run 0 $LINK --loss 1e-3 --burst 8 --table
+check "all sizes" test "$(grep -cE '^[0-9.]+ (KiB|MiB|GiB) ' out)" = 25
+check "the study's code" grep -qE '^128 MiB +\(128,5\) +all +32 +3 +3.91 % +an exposed round trip' out
+check "the last round trip of a long one" grep -qE '^8.00 GiB +\(128,5\) +305176 ' out
+# shellcheck disable=SC2086
+run 0 $LINK --loss 1e-3 --table --json --size 1MiB,1GiB
+holds 'len(p) == 2 and p[1]["coded"] and p[1]["k"] == 128 and p[1]["span"] == p[1]["packets"] == 262144' \
+	'all(c["overhead"] < 0.3 and c["reason"] in c["why"] and c["policy"] == "model" for c in p)'
+# shellcheck disable=SC2086
+run 0 $LINK --loss 0 --table --json
+holds 'len(p) == 25 and not any(c["coded"] for c in p)'
+# shellcheck disable=SC2086
+run 0 $LINK --loss 1e-3 --table --policy table --size 1MiB
+check "the rules' table" grep -qE '^1.00 MiB +\(16,4\) +all .* rule for 10 ms' out
+
 # Charts: over sizes, over loss, of the rules; and paths that cannot be written.
 plot() { # TEXT ARGS...
 	local text=$1
@@ -149,6 +168,10 @@ if command -v gnuplot >/dev/null; then
 	plot "rules of thumb" --size 1MiB,64MiB --policy table
 	plot "in bursts of 3" --size 1MiB --burst 3 --scheme sr-nack --json
 	holds 'len(p) == 1'
+	run 0 plan --rtt 25ms --bw 10Gbit --loss 1e-3 --table --size 64KiB,4MiB --plot map.svg
+	for text in "</svg>" "rules of thumb against auto" "64K" "5e-2"; do
+		check "the map says '$text'" grep -q "$text" map.svg
+	done
 	run 0 plan --rtt 25ms --bw 10Gbit --loss 0 --size 1MiB --plot 'a;touch b.svg'
 	check "a file of that name" test -s 'a;touch b.svg' -a ! -e b.svg
 	run 1 plan --rtt 25ms --bw 10Gbit --loss 0 --size 1MiB --plot none/plan.svg
