@@ -88,6 +88,27 @@ holds '[c["scheme"] for c in p] == ["sr:rto=3", "sr-nack", "ec-paper:32,8"]' \
 	'p[0]["mean_s"] > 1.5 * p[1]["mean_s"] > 1.5 * p[2]["mean_s"]' \
 	'all(c["model_mean_s"] > c["lossless_s"] for c in p[:2]) and p[2]["model_mean_s"] is None' \
 	'0.005 < p[0]["overhead"] < 0.02'
+# Codes run in the engine: without losses what they cost is their parity, which is told; with
+# losses a hybrid needs no second round trip where resends do, and auto finds one itself.
+# shellcheck disable=SC2086
+run 0 $LINK --loss 0 --size 1MiB --scheme ec:32,8,ec-xor:k=32,m=8,depth=4,auto --runs 2 --json
+holds '[c["scheme"] for c in p] == ["ec:32,8", "ec-xor:32,8,depth=4", "auto"]' \
+	'all(c["engine"] == "engine" and c["unfinished"] == 0 for c in p)' \
+	'[c["overhead"] for c in p] == [0.25, 0.25, 0]' \
+	'all(abs(c["mean_s"] / c["model_mean_s"] - 1) < 1e-3 for c in p)'
+# shellcheck disable=SC2086
+run 0 $LINK --loss 1e-2 --size 1MiB --scheme sr-nack,hybrid:128,12,depth=2,auto --runs 20 --json
+holds '[c["scheme"] for c in p] == ["sr-nack", "hybrid:k=128,m=12,depth=2", "auto"]' \
+	'p[0]["mean_s"] > 1.5 * p[0]["lossless_s"]' \
+	'all(c["mean_s"] < 1.05 * c["lossless_s"] and 0.02 < c["overhead"] < 0.2 for c in p[1:])' \
+	'all(c["learn"] is False and c["model_mean_s"] for c in p)'
+# Not told what the path loses, it chooses otherwise, and nobody knows what.
+# shellcheck disable=SC2086
+run 0 $LINK --loss 1e-2 --size 1MiB --scheme auto,ec:32,8 --learn --runs 2 --json
+holds 'all(c["learn"] is True for c in p) and p[0]["model_mean_s"] is None and p[1]["model_mean_s"]'
+# shellcheck disable=SC2086
+run 0 $LINK --loss 1e-2 --size 1MiB --scheme auto,hybrid:128,12 --engine model --runs 20 --json
+holds 'all(c["engine"] == "model" and c["mean_s"] < 1.05 * c["lossless_s"] for c in p)'
 # shellcheck disable=SC2086
 run 0 $LINK --loss 0.1 --size 4KiB --scheme ec-paper:4,2 --runs 2000 --json
 holds 'p[0]["p999_s"] >= p[0]["p99_s"] and p[0]["p999_lo_s"] <= p[0]["p999_s"]'
@@ -179,7 +200,7 @@ run 2 sim --file "$WORK"
 says "cannot be read: Is a directory"
 
 # ---- shards
-SWEEP="$FAST --loss 1e-3,1e-2 --scheme sr-nack,ec:8,2 --runs 15"
+SWEEP="$FAST --loss 1e-3,1e-2 --scheme sr-nack,ec:8,2,auto,ec-paper:8,2 --learn --runs 15"
 # shellcheck disable=SC2086
 run 0 $SWEEP --json
 cp out whole

@@ -9,7 +9,8 @@
  * what a handshake tells, the receive is posted at the same time, the rate has to be found.
  *
  * Both ends are told what the path loses, and in what bursts: auto chooses by it, and other codes
- * take margins from it. With --learn they have to find out, which one write cannot teach.
+ * take margins from it. With --learn they have to find out, and a warm-up without losses teaches
+ * little.
  */
 #include "tool/sim/engine.h"
 
