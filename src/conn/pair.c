@@ -91,6 +91,8 @@ static void room_get(struct sdr_op *op, struct arena *arena, uint32_t payload)
 
 static void room_put(struct sdr_op *op, struct arena *arena)
 {
+	if (!op->parity)
+		return;
 	arena_put(arena, op->parity, op->parity_bytes);
 	op->parity = NULL;
 	op->parity_bytes = 0;
