@@ -104,12 +104,13 @@ static uint32_t balanced(uint32_t blocks, uint32_t depth)
 /* Blocks of one size, about k. */
 static void deal(const struct maker *mk, struct hybrid_span *s, uint64_t span, uint32_t *k)
 {
+	uint64_t depth;
 	uint32_t last;
 
 	s->blocks = (uint32_t)u64_div_up(span, *k);
-	s->depth = (uint32_t)u64_min(hybrid_depth(&mk->burst, s->blocks), DEPTH_MAX);
-	if (!mk->sure)
-		s->depth = (uint32_t)u64_min(u64_max(s->depth, PLAN_TABLE_DEPTH), s->blocks);
+	depth = u64_max(hybrid_depth(&mk->burst, s->blocks),
+			mk->sure ? PLAN_TABLE_DEPTH_LEAST : PLAN_TABLE_DEPTH);
+	s->depth = (uint32_t)u64_min(u64_min(depth, s->blocks), DEPTH_MAX);
 	s->depth = balanced(s->blocks, s->depth);
 	*k = (uint32_t)u64_div_up(span, s->blocks);
 	last = s->blocks % s->depth;

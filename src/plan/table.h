@@ -64,6 +64,8 @@ struct plan_table {
  * PLAN_TABLE_DEPTH deep at least.
  */
 #define PLAN_TABLE_DEPTH 64u
+/* Less is never taken: parity goes out in trains, and that of fewer groups waits for no losses. */
+#define PLAN_TABLE_DEPTH_LEAST 16u
 int plan_table_make(const struct plan_link *link, bool sure, uint32_t packet_bytes, bool by_policy,
 		    struct plan_table *out);
 /* The row for a message of that many packets (1 or more). */
