@@ -160,7 +160,7 @@ struct sdr_op_wr {
 	uint32_t imm;
 	uint32_t flags;	      /* enum sdr_op_flags */
 	uint64_t deadline_ns; /* absolute, sdr_now_ns(); 0: none */
-	struct sdr_mr *mr;
+	struct sdr_mr *mr;    /* of another device's memory: goes without a code */
 	void *cookie;
 };
 

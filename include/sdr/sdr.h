@@ -218,6 +218,8 @@ SDR_API int sdr_mr_reg(struct sdr_ctx *ctx, void *addr, size_t len, uint32_t fla
  */
 SDR_API int sdr_mr_reg_dmabuf(struct sdr_ctx *ctx, int fd, uint64_t offset, size_t len, void *addr,
 			      struct sdr_mr **out);
+/* 1: memory of this host; 0: another device's, which no software here can read or write. */
+SDR_API int sdr_mr_is_host(const struct sdr_mr *mr);
 /* Before the context is destroyed, and after the last use in a message. NULL is allowed. */
 SDR_API void sdr_mr_dereg(struct sdr_mr *mr);
 

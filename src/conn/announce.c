@@ -17,8 +17,8 @@
  * receiver never asks. Several WRITEs share a control message. What a peer says of receives
  * that are not posted, or twice, or with a wrong length, changes nothing.
  *
- * A write with a code is announced ahead of its packets, and three times more within its first
- * round trip: without WRITE no loss can be made good, and that shall not take a round trip.
+ * A write with a code is announced ahead of its packets, and five times more within its first
+ * round trip, the first of them after a hundredth: without WRITE no loss can be made good.
  *
  * Knows nothing of what the packets hold else, nor of what is done about codes.
  */
@@ -27,8 +27,8 @@
 
 #define PAYLOAD_MOST 4096u /* the largest path MTU of InfiniBand: no packet carries more */
 #define GAP_MIN_NS NS_PER_MS
-#define GAP_EARLY_NS (100 * NS_PER_US)
-#define EARLY_SAYS 3u /* of coded writes: RTT / 16, / 8, / 4 apart */
+#define GAP_EARLY_NS (20 * NS_PER_US)
+#define EARLY_SAYS 5u /* of coded writes: RTT / 128, / 64 ... / 8 apart */
 #define LOOK_NS (GAP_MIN_NS / 4)
 #define GAP_MOST_NS NS_PER_S
 #define BATCH (SDR_MAX_CTRL_BYTES / WIRE_WRITE_BYTES)
@@ -65,6 +65,11 @@ void announce_open(struct sdr_op *op)
 	op->conn->announce_at_ns = 0;
 }
 
+static uint64_t look_ns(const struct sdr_conn *conn)
+{
+	return u64_max(u64_min(LOOK_NS, conn_rtt_ns(conn) / 256), GAP_EARLY_NS / 2);
+}
+
 /* It was said; when again. */
 static void said(struct sdr_op *op, uint64_t now)
 {
@@ -72,7 +77,7 @@ static void said(struct sdr_op *op, uint64_t now)
 	uint64_t rtt = conn_rtt_ns(conn), gap = rtt + 4 * conn->tx.rtt.variance_ns;
 
 	if (coded(op) && op->says < EARLY_SAYS) {
-		gap = u64_max(rtt >> (4 - op->says++), GAP_EARLY_NS);
+		gap = u64_max(rtt >> (2 + EARLY_SAYS - op->says++), GAP_EARLY_NS);
 	} else {
 		gap = op->say_gap_ns ? 2 * op->say_gap_ns : u64_max(gap, GAP_MIN_NS);
 		op->say_gap_ns = gap = u64_min(gap, GAP_MOST_NS);
@@ -154,7 +159,8 @@ void announce_service(struct sdr_conn *conn, uint64_t now)
 	}
 	/* Those that were said lately will have ended when their time comes: no look for each. */
 	if (later != UINT64_MAX)
-		conn->announce_at_ns = u64_min(conn->announce_at_ns, u64_max(later, now + LOOK_NS));
+		conn->announce_at_ns =
+			u64_min(conn->announce_at_ns, u64_max(later, now + look_ns(conn)));
 	batch_send(conn, &b, now);
 }
 

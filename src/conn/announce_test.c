@@ -369,7 +369,8 @@ static void nonsense_changes_nothing(void **state)
 /* Ahead of its packets, thrice within a round trip, then as the others. */
 static void coded_is_said_early(void **state)
 {
-	static const uint64_t gap[] = {RTT / 16, RTT / 8, RTT / 4, RTT, 2 * RTT, 4 * RTT};
+	static const uint64_t gap[] = {RTT / 128, RTT / 64, RTT / 32, RTT / 16,
+				       RTT / 8,	  RTT,	    2 * RTT,  4 * RTT};
 	uint64_t now = 1;
 
 	(void)state;

@@ -255,6 +255,7 @@ static void op_fill(struct sdr_op *op, const struct sdr_op_wr *wr, uint64_t now)
 	op->payload = op->pkts = 0;
 	op->scan_ns = 0;
 	op->addr = wr->addr;
+	op->foreign = wr->mr && !sdr_mr_is_host(wr->mr);
 	op->parity = NULL;
 	op->parity_bytes = 0;
 	op->code.code = REL_CODE_NONE;

@@ -20,7 +20,7 @@
 #define RDMA_FEW_MESSAGES 256u
 
 /* Parity packets for which a receive, and a write, reserves address space: of each packet ... */
-#define ROOM_SHARE 0.30
+#define ROOM_SHARE 0.50
 #define ROOM_MORE 32u  /* ... and so many */
 #define ROOM_LEAST 16u /* less than that is none */
 
@@ -78,7 +78,7 @@ static void room_get(struct sdr_op *op, struct arena *arena, uint32_t payload)
 	uint64_t pkts = payload ? u64_div_up(op->length, payload) : 0;
 	uint64_t room = (uint64_t)((double)pkts * ROOM_SHARE) + ROOM_MORE;
 
-	if (op->parity || !pkts)
+	if (op->parity || !pkts || op->foreign)
 		return;
 	room = u64_min(room, op->conn->qi.max_pkts);
 	for (; room >= ROOM_LEAST; room /= 2) {

@@ -84,12 +84,15 @@ static void add(struct rel_est_seen *seen, const struct rel_est_seen *more)
 void rel_est_init(struct rel_est *e, double loss, double burst_pkts)
 {
 	double burst = burst_pkts >= 1 && burst_pkts < (double)UINT32_MAX ? burst_pkts : 1;
-	*e = (struct rel_est){.prior = 1 / REL_EST_UNKNOWN, .burst = REL_EST_UNKNOWN_BURST};
+	*e = (struct rel_est){.prior = 1 / REL_EST_UNKNOWN,
+			      .burst = REL_EST_UNKNOWN_BURST,
+			      .slow_most = REL_EST_SLOW_PKTS};
 	if (!(loss > 0))
 		return;
 	loss = fmin(loss, LOSS_MOST);
 	e->prior = 0;
 	e->burst = burst;
+	e->slow_most = fmax(REL_EST_SLOW_PKTS, 2 * PRIOR_LOSSES * burst / loss);
 	e->slow = (struct rel_est_seen){.pkts = PRIOR_LOSSES * burst / loss,
 					.lost = PRIOR_LOSSES * burst,
 					.runs = PRIOR_LOSSES,
@@ -135,6 +138,7 @@ static void judge(struct rel_est *e, const struct rel_est_seen *more, uint64_t r
 		fast_begin(e, now_ns);
 	} else if (settled_change(e, bursts, rtt_ns, now_ns)) {
 		e->slow = e->fast;
+		e->slow_most = REL_EST_SLOW_PKTS;
 		e->prior = 0;
 		fast_begin(e, now_ns);
 	} else if (bursts >= ENOUGH_BURSTS &&
@@ -169,7 +173,7 @@ static void settle(struct rel_est *e, double pkts, double lost, uint64_t rtt_ns,
 	e->settled_lost = lost;
 	judge(e, &more, rtt_ns, now_ns);
 	double burst = slow_burst(e);
-	while (e->slow.pkts > REL_EST_SLOW_PKTS || e->slow.lost > REL_EST_SLOW_LOSSES * burst)
+	while (e->slow.pkts > e->slow_most || e->slow.lost > REL_EST_SLOW_LOSSES * burst)
 		halve(&e->slow);
 }
 

@@ -47,6 +47,7 @@ struct rel_est {
 	double credit;		    /* arrived beyond what had passed: of losses to come */
 	double prior;		    /* packets' worth of not knowing; 0: a prior was told */
 	double burst;		    /* before any was seen */
+	double slow_most;	    /* packets: twice a prior's, where that is worth more */
 	double low_lost;	    /* the least of sent less arrived since epoch_ns */
 	double settled_pkts, settled_lost;
 	uint64_t epoch_pkts;

@@ -463,6 +463,7 @@ static int mr_reg(struct sdr_ctx *ctx, const struct fabric_mr_attr *attr, struct
 	if (!mr)
 		return -ENOMEM;
 	mr->ctx = ctx;
+	mr->host = !attr->dmabuf;
 	err = ctx->fabric->ops->mr_reg(ctx->fabric, attr, &mr->fabric_mr);
 	if (err) {
 		alloc_free(ctx->alloc, mr);
@@ -486,6 +487,11 @@ int sdr_mr_reg_dmabuf(struct sdr_ctx *ctx, int fd, uint64_t offset, size_t len, 
 		.addr = addr, .len = len, .dmabuf = true, .dmabuf_fd = fd, .dmabuf_offset = offset};
 
 	return fd < 0 ? -EBADF : mr_reg(ctx, &attr, out);
+}
+
+int sdr_mr_is_host(const struct sdr_mr *mr)
+{
+	return mr->host;
 }
 
 void sdr_mr_dereg(struct sdr_mr *mr)

@@ -13,9 +13,10 @@
 
 /* What has ended is said so often again on a path where asking takes that long, unasked: the
  * sender has nothing else that could bring the news, and would ask after a round trip. */
-#define AGAINS 2u
+#define CTS_GAP_MOST_NS (250 * NS_PER_US)
+#define AGAINS 4u
 #define AGAIN_RTT_NS NS_PER_MS
-#define AGAIN_PART 16u /* of a round trip, the first time; twice as much the next */
+#define AGAIN_PART 128u /* of a round trip, the first time; twice as much each time after */
 
 /* ---- the receiver's side ---- */
 
@@ -37,7 +38,7 @@ static void again_service(struct sdr_qp *qp, uint64_t now)
 	if (!rx->agains || rx->again_ns > now)
 		return;
 	rx->agains--;
-	rx->again_ns = now + 2 * sdk_rtt(qp) / AGAIN_PART;
+	rx->again_ns = now + (sdk_rtt(qp) << (AGAINS - rx->agains)) / AGAIN_PART;
 	if (!rx->cts_due) {
 		rx->cts_due = true;
 		rx->cts_since_ns = rx->cts_at_ns = now;
@@ -51,11 +52,12 @@ void grant_cts_due(struct sdr_qp *qp)
 
 	if (rx->cts_due)
 		return;
-	/* At most 16 a round trip: what comes up meanwhile shares one. */
+	/* What comes up within a sixteenth of a round trip shares one, if that is not long. */
 	now = sdk_now(qp->ctx);
 	rx->cts_due = true;
 	rx->cts_since_ns = now;
-	rx->cts_at_ns = u64_max(now, rx->cts_sent_ns + u64_min(qp->live->rtt_ns / 16, NS_PER_MS));
+	rx->cts_at_ns =
+		u64_max(now, rx->cts_sent_ns + u64_min(qp->live->rtt_ns / 16, CTS_GAP_MOST_NS));
 	sdk_qp_dirty(qp);
 }
 

@@ -128,6 +128,7 @@ struct sdr_ctx {
 struct sdr_mr {
 	struct sdr_ctx *ctx;
 	void *fabric_mr;
+	bool host;
 };
 
 /* ---- sends ---- */

@@ -194,7 +194,7 @@ static void every_size(uint64_t seed, const struct config *c)
 	assert_int_equal(r.tx.writes_no_room, 0);
 	assert_true(r.tx.tx_parity_pkts > 100);
 	assert_true(r.tx.tx_parity_bytes == r.tx.tx_parity_pkts * r.payload);
-	if (c->loss > 0)
+	if (c->loss >= 0.02) /* below, the coded packets may all get through */
 		assert_true(r.rx.rx_decoded_pkts > 0 && r.rx.rx_decoded_blocks > 0);
 	run_close(&r);
 }
