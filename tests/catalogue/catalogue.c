@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const family_names[FAMILIES] = {"loss", "path", "g1050",   "satellite",
-						   "nat",  "peer", "hostile", "real"};
+static const char *const family_names[FAMILIES] = {"loss", "codes", "path",    "g1050", "satellite",
+						   "nat",  "peer",  "hostile", "real"};
 
 /* What the process of a scenario tells, in memory that both see. */
 struct outcome {

@@ -12,7 +12,7 @@
 
 #include "lab.h"
 
-enum family { LOSS, PATH, G1050, SATELLITE, NAT, PEER, HOSTILE, REAL, FAMILIES };
+enum family { LOSS, CODES, PATH, G1050, SATELLITE, NAT, PEER, HOSTILE, REAL, FAMILIES };
 
 struct scenario {
 	const char *name;
@@ -78,6 +78,14 @@ void fuzzed(struct lab *l);
 /* liar.c */
 void optimistic_ack(struct lab *l), optimistic_hole(struct lab *l);
 void bitmap_lie(struct lab *l), oversize_offset(struct lab *l), amplification(struct lab *l);
+
+/* codes.c */
+void drop_all_parity(struct lab *l), drop_too_many(struct lab *l), burst_of_block(struct lab *l);
+void last_chunk_lost(struct lab *l), regime_switches(struct lab *l), parity_corrupt(struct lab *l);
+void write_unsaid(struct lab *l), code_not_offered(struct lab *l), no_parity_room(struct lab *l);
+
+/* liar_codes.c */
+void deficit_lie(struct lab *l), write_lie(struct lab *l), parity_lie(struct lab *l);
 
 /* clock.c: over sockets of this host, in real time */
 void clock_step(struct lab *l);

@@ -221,7 +221,11 @@ void lab_connect(struct lab *l, struct sdr_conn *conn[2])
 	int len[2];
 
 	for (int end = 0; end < 2; end++) {
-		assert_int_equal(sdr_conn_open(l->p.net[end], &l->attr, &conn[end]), 0);
+		struct sdr_conn_attr attr = l->attr;
+
+		attr.no_decode = l->no_decode[end];
+		attr.parity_bytes = l->parity_bytes[end];
+		assert_int_equal(sdr_conn_open(l->p.net[end], &attr, &conn[end]), 0);
 		len[end] = sdr_conn_blob_get(conn[end], blob[end], sizeof(blob[end]));
 		assert_true(len[end] > 0);
 	}

@@ -65,7 +65,9 @@ struct lab {
 	double arg[2]; /* the scenario's */
 	struct rng rng;
 	struct link_attr link[2];  /* 0: from end 0, which connects, to end 1, which listens */
-	struct sdr_conn_attr attr; /* of both ends */
+	struct sdr_conn_attr attr; /* of both ends, but for these: */
+	bool no_decode[2];
+	uint64_t parity_bytes[2];
 	bool tell_rtt; /* the handshake tells the round trip, as TCP would: trains are sent */
 	struct lab_flow flow[LAB_FLOWS];
 	uint32_t nflows;

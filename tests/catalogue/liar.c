@@ -3,9 +3,8 @@
  * Scenarios of a peer that lies: a bare fabric QP that has the victim's token, so that its
  * packets are sealed well and say anything. It may spoil what is its own; nothing else.
  */
-#include "catalogue.h"
+#include "liar.h"
 
-#include "conn/internal.h"
 #include "sdk/internal.h"
 #include "wire/ack.h"
 
@@ -23,18 +22,7 @@ static void line(struct lab *l)
 	l->attr.rate_bps = 90 * MBIT;
 }
 
-struct liar {
-	struct lab *l;
-	struct fabric *f;
-	struct fabric_qp *qp;
-	struct fabric_local local;
-	uint64_t token, number;
-	uint64_t heard_bytes, said_bytes, heard_data;
-	bool mute;	    /* answers no PING */
-	uint32_t start_psn; /* of what the victim sends */
-};
-
-static void say(struct liar *v, uint8_t type, const void *body, size_t len)
+void liar_say(struct liar *v, uint8_t type, const void *body, size_t len)
 {
 	uint8_t buf[FABRIC_CTRL_MAX];
 	int put = wire_msg_put(buf + WIRE_CTRL_BODY_HDR_BYTES,
@@ -47,7 +35,7 @@ static void say(struct liar *v, uint8_t type, const void *body, size_t len)
 }
 
 /* The victim is end 1, a connection; the liar stands for its peer, on host 0. */
-static void liar_open(struct lab *l, struct liar *v)
+void liar_open(struct lab *l, struct liar *v)
 {
 	struct fabric_qp_attr fa = {.channels = 1};
 	struct sim_fabric_attr sa = {0};
@@ -79,7 +67,7 @@ static void liar_open(struct lab *l, struct liar *v)
 	assert_int_equal(sdr_conn_blob_set(l->p.conn[1], info, (size_t)len, NULL), 0);
 	assert_int_equal(v->f->ops->qp_connect(v->qp, &peer), 0);
 	l->start_ns = lab_now(l);
-	say(v, WIRE_MSG_PING, "12345678", 8);
+	liar_say(v, WIRE_MSG_PING, "12345678", 8);
 }
 
 static void liar_hear(struct liar *v)
@@ -104,13 +92,13 @@ static void liar_hear(struct liar *v)
 				if (msg.type != WIRE_MSG_PING || v->mute)
 					continue;
 				memcpy(pong, msg.body, 8);
-				say(v, WIRE_MSG_PONG, pong, sizeof(pong));
+				liar_say(v, WIRE_MSG_PONG, pong, sizeof(pong));
 			}
 		}
 	}
 }
 
-static void liar_run(struct liar *v, uint64_t ns)
+void liar_run(struct liar *v, uint64_t ns)
 {
 	uint64_t until = lab_now(v->l) + ns;
 
@@ -121,14 +109,14 @@ static void liar_run(struct liar *v, uint64_t ns)
 	liar_hear(v);
 }
 
-static void liar_up(struct liar *v)
+void liar_up(struct liar *v)
 {
 	while (!v->l->p.events[1][SDR_EV_CONNECTED])
 		liar_run(v, MS);
 	liar_run(v, 100 * MS);
 }
 
-static void liar_close(struct lab *l, struct liar *v)
+void liar_close(struct lab *l, struct liar *v)
 {
 	struct lab_flow *f = l->nflows ? &l->flow[0] : NULL;
 
@@ -145,17 +133,18 @@ static void liar_close(struct lab *l, struct liar *v)
 }
 
 /* Grants the first n messages of the victim, of so many bytes each. */
-static void grant(struct liar *v, uint32_t n, uint64_t length)
+void liar_grant(struct liar *v, uint32_t n, uint64_t length, uint64_t odd)
 {
 	struct wire_cts cts = {.granted_upto = n, .first = 0, .n = (uint8_t)n};
 	uint8_t body[SDR_MAX_CTRL_BYTES];
 	int len;
 
 	for (uint32_t i = 0; i < n; i++)
-		cts.entries[i] = (struct wire_cts_entry){.receive = i, .length = length};
+		cts.entries[i] = (struct wire_cts_entry){.receive = i,
+							 .length = odd && i % 2 ? odd : length};
 	len = wire_cts_put(body, sizeof(body), &cts);
 	assert_true(len > 0);
-	say(v, WIRE_MSG_CTS, body, (size_t)len);
+	liar_say(v, WIRE_MSG_CTS, body, (size_t)len);
 }
 
 static struct sdr_conn_info victim_info(const struct lab *l)
@@ -163,7 +152,7 @@ static struct sdr_conn_info victim_info(const struct lab *l)
 	return lab_info(l, 1);
 }
 
-static uint64_t lies(const struct lab *l)
+uint64_t liar_lies(const struct lab *l)
 {
 	return l->p.conn[1]->tx.stats.lies;
 }
@@ -184,11 +173,11 @@ static void acknowledge(struct liar *v, uint32_t message, uint32_t first, uint32
 	assert_int_equal(wire_ack_begin(&enc, body, sizeof(body), 0, 1), 0);
 	(void)wire_ack_window_from_bits(&enc, message, first, n, ones);
 	assert_int_equal(wire_ack_channel_put(&enc, &fact), 0);
-	say(v, CONN_CTRL_ACK, body, (size_t)wire_ack_end(&enc));
+	liar_say(v, CONN_CTRL_ACK, body, (size_t)wire_ack_end(&enc));
 }
 
 /* The writes of the victim to the liar: flow with nobody at the other end. */
-static struct lab_flow *victim_writes(struct lab *l, uint32_t n, uint64_t size)
+struct lab_flow *liar_victim_writes(struct lab *l, uint32_t n, uint64_t size)
 {
 	struct lab_flow *f = lab_flow(l, 1, n, size, n);
 
@@ -210,10 +199,10 @@ void optimistic_ack(struct lab *l)
 	liar_open(l, &v);
 	l->attr.rate_bps = 0;
 	liar_up(&v);
-	f = victim_writes(l, 4, 2 * MIB);
-	grant(&v, 4, 2 * MIB);
+	f = liar_victim_writes(l, 4, 2 * MIB);
+	liar_grant(&v, 4, 2 * MIB, 0);
 	liar_run(&v, 60 * MS);
-	before = lies(l);
+	before = liar_lies(l);
 	for (uint32_t i = 1; i <= 400; i++) {
 		uint32_t ahead = (uint32_t)victim_info(l).tx_pkts + 50 * i;
 
@@ -222,11 +211,11 @@ void optimistic_ack(struct lab *l)
 		liar_run(&v, 2 * MS);
 	}
 	sent = victim_info(l).tx_pkts;
-	assert_true(lies(l) > before);
+	assert_true(liar_lies(l) > before);
 	assert_int_equal(f->ended[0], 0);
 	/* 0.8 s at the line's rate would be 6,600 packets. */
 	snprintf(l->note, sizeof(l->note), "%llu packets sent, %llu lies seen",
-		 (unsigned long long)sent, (unsigned long long)(lies(l) - before));
+		 (unsigned long long)sent, (unsigned long long)(liar_lies(l) - before));
 	assert_true(sent < 6600);
 	liar_close(l, &v);
 }
@@ -242,8 +231,8 @@ void optimistic_hole(struct lab *l)
 
 	liar_open(l, &v);
 	liar_up(&v);
-	f = victim_writes(l, 4, 2 * MIB);
-	grant(&v, 4, 2 * MIB);
+	f = liar_victim_writes(l, 4, 2 * MIB);
+	liar_grant(&v, 4, 2 * MIB, 0);
 	for (uint32_t i = 0; i < 400; i++) {
 		uint32_t sent = (uint32_t)victim_info(l).tx_pkts;
 
@@ -264,8 +253,8 @@ void bitmap_lie(struct lab *l)
 
 	liar_open(l, &v);
 	liar_up(&v);
-	f = victim_writes(l, 4, 100000);
-	grant(&v, 4, 100000);
+	f = liar_victim_writes(l, 4, 100000);
+	liar_grant(&v, 4, 100000, 0);
 	for (uint32_t i = 0; i < 2000; i++) {
 		uint32_t message = rng_next(&l->rng) & 1 ? (uint32_t)rng_below(&l->rng, 6)
 							 : (uint32_t)rng_next(&l->rng);
@@ -279,13 +268,13 @@ void bitmap_lie(struct lab *l)
 		rel_tx_check(&l->p.conn[1]->tx);
 	}
 	assert_int_equal(f->ended[0], 0);
-	snprintf(l->note, sizeof(l->note), "%llu lies seen", (unsigned long long)lies(l));
-	assert_true(lies(l) > 100);
+	snprintf(l->note, sizeof(l->note), "%llu lies seen", (unsigned long long)liar_lies(l));
+	assert_true(liar_lies(l) > 100);
 	liar_close(l, &v);
 }
 
-static void throw(struct liar * v, uint32_t message, uint64_t offset, const uint8_t *bytes,
-		  uint32_t last, uint32_t count)
+void liar_throw(struct liar *v, uint32_t message, uint64_t offset, const uint8_t *bytes,
+		uint32_t last, uint32_t count)
 {
 	struct fabric_write w = {.qp = v->qp,
 				 .message = message,
@@ -322,10 +311,10 @@ void oversize_offset(struct lab *l)
 
 		if (wild % LAB_PAYLOAD == 0 && wild < size)
 			continue;
-		throw(&v, 0, wild, junk, LAB_PAYLOAD, 1 + (uint32_t)rng_below(&l->rng, 4));
-		throw(&v, 1 + (uint32_t)rng_next(&l->rng) / 2, 0, junk, LAB_PAYLOAD, 1);
+		liar_throw(&v, 0, wild, junk, LAB_PAYLOAD, 1 + (uint32_t)rng_below(&l->rng, 4));
+		liar_throw(&v, 1 + (uint32_t)rng_next(&l->rng) / 2, 0, junk, LAB_PAYLOAD, 1);
 		/* Too long for its place, or shorter where it is not the last. */
-		throw(&v, 0, 10 * LAB_PAYLOAD, junk, LAB_PAYLOAD, 1);
+		liar_throw(&v, 0, 10 * LAB_PAYLOAD, junk, LAB_PAYLOAD, 1);
 		if (i % 16 == 0)
 			liar_run(&v, MS);
 	}
@@ -333,7 +322,7 @@ void oversize_offset(struct lab *l)
 	refused = lab_counter(l, 1, SDR_CTR_rx_range);
 	assert_true(refused > 4000);
 	assert_int_equal(lab_counter(l, 1, SDR_CTR_rx_pkts), 0);
-	throw(&v, 0, 0, f->src, 100, 11);
+	liar_throw(&v, 0, 0, f->src, 100, 11);
 	liar_run(&v, 100 * MS);
 	assert_int_equal(f->good[1], 1);
 	snprintf(l->note, sizeof(l->note), "%llu packets refused, %llu of no message",
