@@ -92,6 +92,7 @@ void dst_check_layers(struct dst_world *w)
 #define MEM_QP (48u << 10)
 #define MEM_CONN (160u << 10)
 #define MEM_NUMBER 4096u
+#define MEM_CODE (1u << 20) /* its tables, and those of what was lost lately */
 
 static uint64_t slabs_bytes(const struct sim *sim)
 {
@@ -118,8 +119,11 @@ static uint64_t host_bound(const struct dst_host *h)
 	if (!h->net)
 		return sum;
 	sum += h->max_completions * sizeof(struct sdr_completion);
-	for (const struct sdr_conn *conn = h->net->conns; conn; conn = conn->next)
+	for (const struct sdr_conn *conn = h->net->conns; conn; conn = conn->next) {
 		sum += MEM_CONN + (uint64_t)conn->attr.messages * MEM_NUMBER;
+		for (uint32_t i = 0; i < CODEC_CODES; i++)
+			sum += conn->codec.code[i] ? MEM_CODE : 0;
+	}
 	return sum;
 }
 
@@ -169,6 +173,7 @@ void dst_count_conn(const struct sdr_conn *conn)
 	dst_site(SITE_tx_resent, i.tx_resent_pkts);
 	dst_site(SITE_tx_spurious, i.tx_spurious_pkts);
 	dst_site(SITE_tx_probe, i.tx_probes);
+	dst_codes_count(&i);
 }
 
 void dst_count_world(struct dst_world *w)

@@ -257,8 +257,11 @@ static void conn_turn(struct dst_conn *c)
 		dst_items_stir(c, d);
 	if (!c->asked && dst_now(w) >= c->close_ns)
 		close_now(c, dst_items_left(c));
-	if (!c->asked && w->calm && !dst_items_left(c))
+	if (!c->asked && w->calm && !dst_items_left(c)) {
+		dst_codes_ended(c);
 		close_now(c, false);
+	}
+	dst_codes_turn(c);
 	if (w->on[F_RATE_CHANGE] && !w->calm && dst_chance(w, 0.03)) {
 		struct dst_end *e = &c->end[dst_below(w, 2)];
 		uint64_t bps = dst_chance(w, 0.5) ? 0 : 10000000 + dst_below(w, 1000000000);

@@ -8,6 +8,7 @@
  *   faults.c     what is done to hosts and links while the loads run
  *   conns.c      the load on reliable connections, and their life
  *   conns_ops.c  ... its writes and receives: posting, completions
+ *   codes.c      ... its schemes with erasure codes
  *   raw.c        the load on the SDK itself
  *   check.c      what must hold: memory, liveness, the layers' own checks
  *   seams.c      allocations counted and failed, randomness seeded
@@ -49,7 +50,8 @@
 	X(TARGETED) X(CANCEL) X(DEADLINE) X(TOO_LONG) X(CLOSE) X(DESTROY) X(CRASH) X(PAUSE) \
 	X(SLOW_RECV) X(SELDOM) X(NOMEM) X(REPLAY) X(FIXED_RATE) X(RATE_CHANGE) X(TEST_OPS) \
 	X(CHANNELS) X(RAW) X(SHORT_DEAD) X(BIG) X(MANY) X(FEW_COMPLETIONS) X(RAW_PAYLOAD) \
-	X(RAW_RESET) X(LOSSY_CONNECT) X(LAZY_POLL) X(BREAKER) X(NO_PAYLOAD)
+	X(RAW_RESET) X(LOSSY_CONNECT) X(LAZY_POLL) X(BREAKER) X(NO_PAYLOAD) \
+	X(CODES) X(SCHEME_CHANGE) X(NO_DECODE) X(PARITY_MEMORY)
 /* clang-format on */
 
 enum dst_feature {
@@ -145,7 +147,21 @@ enum dst_feature {
 	X(ctr_rx_unknown_qp, "packets for QPs that are gone")                     \
 	X(ctr_ctrl_replayed, "control datagrams seen twice")                      \
 	X(ctr_path_changes, "channels that moved")                                \
-	X(no_payload, "worlds whose packets carry no payload")
+	X(no_payload, "worlds whose packets carry no payload")                    \
+	X(code_writes, "writes with a code")                                      \
+	X(code_no_room, "writes that found no memory for parity")                 \
+	X(code_decoded, "blocks that were decoded")                               \
+	X(code_recovered, "lost packets that parity made good")                   \
+	X(code_failed, "blocks that parity was not enough for")                   \
+	X(code_repaired, "packets of fresh parity for them")                      \
+	X(code_resent, "connections that sent their packets again")               \
+	X(code_silent, "... that did after nothing was heard of a code")          \
+	X(code_copies, "copies of late resends")                                  \
+	X(code_auto, "times that auto chose a scheme")                            \
+	X(code_write_lost, "WRITEs lost or late for what they are")               \
+	X(code_parity_lost, "parity packets lost or late for what they are")      \
+	X(scheme_change, "schemes changed between writes")                        \
+	X(scheme_refused, "... to a code that the connection can't have")
 
 enum dst_site {
 #define DST_SITE_ENUM(name, text) SITE_##name,
@@ -318,6 +334,12 @@ void dst_items_orphan(struct dst_end *e);
 void dst_on_completion(struct dst_world *w, struct dst_host *h, const struct sdr_completion *done);
 bool dst_items_left(const struct dst_conn *c);
 void dst_items_check(const struct dst_conn *c);
+
+/* codes.c */
+void dst_codes_draw(struct dst_world *w, struct sdr_conn_attr *a);
+void dst_codes_turn(struct dst_conn *c);
+void dst_codes_count(const struct sdr_conn_info *info);
+void dst_codes_ended(struct dst_conn *c);
 
 /* raw.c */
 void dst_raw_init(struct dst_world *w);

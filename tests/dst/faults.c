@@ -7,6 +7,7 @@
 #include "dst.h"
 
 #include "base/bits.h"
+#include "conn/internal.h"
 #include "fabric/sim/sim_int.h"
 #include "sdk/internal.h"
 #include <errno.h>
@@ -34,7 +35,7 @@ struct dst_faults {
 	uint32_t n, turn;
 	/* Packets that are hit for what they carry: control of one type, or one packet's number. */
 	bool aimed, delay;
-	bool at_ctrl;
+	bool at_ctrl, at_parity; /* parity: of messages with odd numbers, whichever packet */
 	uint8_t type;
 	uint32_t index, left;
 	struct rng rng; /* asked in the middle of a send */
@@ -51,6 +52,8 @@ static bool hit(const struct dst_faults *f, const struct sim_packet_info *info)
 {
 	if (info->is_ctrl != f->at_ctrl)
 		return false;
+	if (!info->is_ctrl && f->at_parity)
+		return info->message & 1;
 	if (!info->is_ctrl)
 		return info->offset / (info->len ? info->len : 1) == f->index;
 	return info->len &&
@@ -66,6 +69,8 @@ static struct sim_verdict aim(void *arg, const struct sim_packet_info *info)
 		return (struct sim_verdict){SIM_PASS, 0};
 	f->left--;
 	dst_site(SITE_targeted, 1);
+	dst_site(SITE_code_write_lost, f->at_ctrl && f->type == CONN_CTRL_WRITE && w->on[F_CODES]);
+	dst_site(SITE_code_parity_lost, !f->at_ctrl && f->at_parity && w->on[F_CODES]);
 	if (f->delay)
 		return (struct sim_verdict){
 			SIM_DELAY,
@@ -82,6 +87,9 @@ static void aim_anew(struct dst_world *w)
 	f->delay = dst_chance(w, 0.3);
 	f->type = (uint8_t)dst_below(w, 16);
 	f->index = (uint32_t)dst_below(w, 20);
+	f->at_parity = !f->at_ctrl && w->on[F_CODES] && dst_chance(w, 0.5);
+	if (f->at_ctrl && w->on[F_CODES] && dst_chance(w, 0.3))
+		f->type = CONN_CTRL_WRITE;
 	f->left = 1 + (uint32_t)dst_below(w, 12);
 }
 

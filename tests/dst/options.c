@@ -48,6 +48,8 @@ static double share_of(enum dst_feature f, double p)
 		return p / 2;
 	case F_RAW:
 		return 0.35;
+	case F_CODES: /* most of what there is to a connection */
+		return 0.2 + p;
 	default:
 		return p;
 	}
@@ -186,6 +188,7 @@ void dst_attr_draw(struct dst_world *w, const struct dst_host *h, uint64_t link_
 	a->connect_timeout_ns = 120 * SEC;
 	if (w->on[F_LOSSY_CONNECT])
 		a->connect_timeout_ns = 20 * MS + dst_below(w, 2 * SEC);
+	dst_codes_draw(w, a);
 	if (w->on[F_SHORT_DEAD])
 		a->dead_after_ns = (200 + dst_below(w, 3000)) * MS;
 }

@@ -192,8 +192,8 @@ plant(conn_close_undrained
 plant(conn_write_said_once
   LAYER conn KIND hang
   FILE src/conn/announce.c
-  FROM [[op->say_ns = now + op->say_gap_ns;]]
-  TO [[op->say_ns = UINT64_MAX;]]
+  FROM [[op->say_ns = now + gap;]]
+  TO [[op->say_ns = now + gap ? UINT64_MAX : 0;]]
   HARM "WRITE is said once: where that is lost the receive never ends")
 
 plant(conn_flight_twice
@@ -211,6 +211,55 @@ plant(conn_early_told_as_done
   TO [[	write_end(op, 0);
 	return true;]]
   HARM "a write whose receiver gave it up is told as done")
+
+# ---- codes: parity, what is decoded, what is told of it ----
+
+plant(conn_parity_row
+  LAYER conn KIND data BY catalogue CASES "drop_k+1_fresh"
+  FILE src/conn/parity.c
+  FROM [[err = codec_encode(&op->conn->codec, w, block, n, row, 1);]]
+  TO [[err = codec_encode(&op->conn->codec, w, block, n, row - 1, 1);]]
+  HARM "further parity has the bytes of another symbol: what is made of it is wrong")
+
+plant(conn_parity_stale
+  LAYER conn KIND data
+  FILE src/conn/parity.c
+  FROM [[		if (!err)
+			op->encoded = block + n;]]
+  TO [[		if (!err)
+			op->encoded = block + n + 1;]]
+  HARM "the parity of every other block is never made: memory as it was is sent")
+
+plant(conn_decode_span
+  LAYER conn KIND data
+  FILE src/conn/decode.c
+  FROM [[return op->code.span_start + code_layout_packet(]]
+  TO [[return code_layout_packet(]]
+  HARM "where only a message's end is coded, packets of its beginning are taken for the lost ones")
+
+plant(conn_decode_last_long
+  LAYER conn KIND memory
+  FILE src/conn/codec.c
+  FROM [[b.last_len = (uint32_t)u64_min(w->payload, w->length - last);]]
+  TO [[b.last_len = (uint32_t)u64_min(w->payload, w->length - last + w->payload);]]
+  HARM "a short last packet is read and made good as a full one: past the message's end")
+
+plant(conn_coded_imm
+  LAYER conn KIND data
+  FILE src/conn/announce.c
+  FROM [[		*imm = op->said_imm;
+		return false;]]
+  TO [[		*imm = all ? *imm : 0;
+		return false;]]
+  HARM "the immediate of a coded write goes with the packets that were lost")
+
+plant(conn_parity_kept
+  LAYER conn KIND leak
+  FILE src/conn/pair.c
+  FROM [[	op->parity_recv = NULL;
+	room_put(op, &op->conn->rx_arena);]]
+  TO [[	op->parity_recv = NULL;]]
+  HARM "each receive leaves its memory for parity behind: writes are soon without")
 
 # ---- fabric/udp's logic: what arrives ----
 
