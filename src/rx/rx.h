@@ -192,6 +192,13 @@ bool rx_fence_done(const struct rx_table *t, uint32_t key);
 
 /* Slots (64 * word + bit) with commits or immediates since last taken; clears them. */
 uint64_t rx_dirty_take(struct rx_table *t, uint32_t word);
+/* Whether rx_dirty_take() would find any: mostly not, and there are many words. */
+static inline bool rx_dirty_any(const struct rx_table *t, uint32_t word)
+{
+	return t->flags & RX_SINGLE_THREAD
+		       ? atomic_load_explicit(&t->dirty[word], memory_order_relaxed)
+		       : atomic_load(&t->dirty[word]);
+}
 
 static inline struct rx_slot *rx_slot_of(const struct rx_table *t, uint32_t key)
 {

@@ -369,7 +369,8 @@ static void ready_collect(const struct sdr_qp *qp)
 
 	rx->ready_hint = false;
 	for (uint32_t w = 0; w < bits_words(qp->attr.messages); w++)
-		ready_take(rx, w);
+		if (rx_dirty_any(rx->table, w))
+			ready_take(rx, w);
 }
 
 int sdr_recv_query(const struct sdr_recv *recv, struct sdr_recv_info *info)
