@@ -103,7 +103,7 @@ struct sdr_conn_attr {
 	/* What is known of the path from elsewhere, for auto; it learns from then on. 0: nothing
 	 * is. A path known to lose nothing: a ratio below 1e-9. */
 	double path_loss;	/* of packets, 0 .. 1 */
-	double path_burst_pkts; /* mean length of a run of lost packets, from 1 on */
+	double path_burst_pkts; /* with that: mean length of a run of lost packets; 0: 1 */
 };
 
 /*
@@ -254,11 +254,16 @@ struct sdr_conn_info {
 	uint64_t rx_decoded_pkts; /* packets that were made good here */
 	uint64_t rx_decoded_blocks;
 	uint64_t parity_bytes;		   /* in use now, sending and receiving */
-	double path_loss, path_burst_pkts; /* as estimated from what was sent */
+	double path_loss, path_burst_pkts; /* as estimated from what was sent: rather high */
 	/* The last write's: the scheme that it got, and in a sentence why (auto). */
 	char write_scheme[112];
-	char why[160];
+	char why[256];
 	uint64_t decisions; /* times that auto chose anew what a write of some size gets */
+	/* Sent up to the newest that each channel delivered, and what arrived of that by the peer's
+	 * counts (repeats by the network too): what the path loses. tx_lost_pkts is another thing:
+	 * what was taken for lost. That leaves out what a code made good before, and with a code
+	 * has in it what came late after all. */
+	uint64_t tx_passed_pkts, tx_arrived_pkts;
 };
 /* Fills in what a connection knows of itself and its path; counts only rise. Always 0. */
 SDR_API int sdr_conn_query(const struct sdr_conn *conn, struct sdr_conn_info *info);

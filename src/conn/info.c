@@ -62,7 +62,11 @@ static void info_rel(const struct sdr_conn *conn, struct sdr_conn_info *out)
 static void info_codes(const struct sdr_conn *conn, struct sdr_conn_info *out)
 {
 	const struct rel_tx_stats *tx = &conn->tx.stats;
+	struct rel_tx_loss path;
 
+	rel_tx_loss(&conn->tx, &path);
+	out->tx_passed_pkts = path.passed_pkts;
+	out->tx_arrived_pkts = path.arrived_pkts;
 	out->paired = conn->tx_paired;
 	out->recvs_paired = conn->rx_paired;
 	out->tx_parity_bytes = conn->stats.tx_parity_bytes;
@@ -85,8 +89,8 @@ static void info_choice(const struct sdr_conn *conn, struct sdr_conn_info *out)
 	rel_est_get(&conn->choice.est, &out->path_loss, &out->path_burst_pkts);
 	out->decisions = conn->choice.decisions;
 	(void)rel_scheme_name(&conn->last_scheme, out->write_scheme, sizeof(out->write_scheme));
-	(void)snprintf(out->why, sizeof(out->why), "%.*s", (int)sizeof(out->why) - 1,
-		       conn->choice.why);
+	_Static_assert(sizeof(out->why) >= sizeof(conn->choice.why), "said in full");
+	(void)snprintf(out->why, sizeof(out->why), "%s", conn->choice.why);
 }
 
 static void info_channels(const struct sdr_conn *conn, struct sdr_conn_info *out)

@@ -48,7 +48,7 @@ struct perf_result {
 	size_t n_each;
 	/* what the connection says, from the phase's start to its end */
 	char scheme[112];
-	char write_scheme[112], why[160]; /* the last write's, and why that */
+	char write_scheme[112], why[256]; /* the last write's, and why that */
 	uint64_t decisions, writes_coded, writes_no_room;
 	uint64_t repair_pkts, copy_pkts, recovered_pkts;
 	uint32_t channels, payload_bytes;
