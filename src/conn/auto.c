@@ -246,16 +246,33 @@ static void amounts_to(const struct auto_state *a, const struct rel_coding *codi
 	as->hybrid = coding->code == REL_CODE_RS;
 }
 
+/* Which of the numbers that were just said nobody has measured. */
+static const char *guessed(const struct auto_state *a)
+{
+	if (!a->path.rate_bps)
+		return a->path.rtt_ns ? "; the rate is a guess" : "; rate and time are guesses";
+	return a->path.rtt_ns ? "" : "; the round trip is a guess";
+}
+
+static void add(struct auto_state *a, const char *text)
+{
+	size_t len = strlen(a->why);
+
+	(void)snprintf(a->why + len, sizeof(a->why) - len, "%s", text);
+}
+
 static void explain(struct auto_state *a, uint32_t pkts, uint32_t room, bool was_cut)
 {
 	size_t len;
 
 	if (a->scheme.policy == REL_POLICY_NONE)
 		(void)snprintf(a->why, sizeof(a->why), "as it was set");
-	else if (a->table_made)
-		(void)plan_table_say(&a->table, pkts, a->why, sizeof(a->why));
-	else
+	else if (!a->table_made)
 		(void)snprintf(a->why, sizeof(a->why), "nothing is known of the path yet");
+	else
+		(void)plan_table_say(&a->table, pkts, a->why, sizeof(a->why));
+	if (a->scheme.policy != REL_POLICY_NONE && a->table_made)
+		add(a, guessed(a));
 	len = strlen(a->why);
 	if (was_cut)
 		(void)snprintf(a->why + len, sizeof(a->why) - len,

@@ -383,6 +383,18 @@ static void test_why(void **state)
 	assert_int_equal(c.m, 5);
 	assert_string_equal(rel_scheme_name(&as, name, sizeof name),
 			    "hybrid:k=128,m=5,depth=32,span=all,copies=3");
+	/* Numbers that nobody measured are said to be guesses, until they are measured. */
+	world_init(&w, "auto", 1e-3, 8);
+	w.path.rate_bps = 0;
+	run(&w, MS_NS, 1e-3, 8);
+	(void)choose(&w, 1000, &as);
+	assert_non_null(strstr(w.a.why, ", 10.0 Gbit/s, "));
+	assert_non_null(strstr(w.a.why, "; the rate is a guess"));
+	w.path.rate_bps = UINT64_C(1000000000);
+	run(&w, 10 * S_NS, 1e-3, 8);
+	(void)choose(&w, 1000, &as);
+	assert_non_null(strstr(w.a.why, ", 1.00 Gbit/s, "));
+	assert_null(strstr(w.a.why, "guess"));
 	world_init(&w, "auto:policy=table", 1e-3, 1);
 	run(&w, MS_NS, 1e-3, 1);
 	c = choose(&w, 1000, &as);

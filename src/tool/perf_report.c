@@ -48,11 +48,11 @@ static void print_why(const struct perf_result *r)
 {
 	char parity[UNITS_TEXT];
 
-	out("   scheme %s%s%s: %s%s%" PRIu64 " of %" PRIu64 " writes coded, parity %s, %" PRIu64
-	    " packets made good by it",
+	out("   scheme %s%s%s: %s%s%" PRIu64 " writes coded, parity %s, %" PRIu64 " of %" PRIu64
+	    " packets lost",
 	    r->scheme, *r->write_scheme ? ", last write " : "", r->write_scheme, r->why,
-	    *r->why ? "; " : "", r->writes_coded, r->messages,
-	    units_size_text(parity, r->parity_bytes), r->recovered_pkts);
+	    *r->why ? "; " : "", r->writes_coded, units_size_text(parity, r->parity_bytes),
+	    r->lost_pkts, r->tx_pkts);
 }
 
 static void print_bw(const struct perf_opts *o, const struct perf_result *r)
