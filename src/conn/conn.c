@@ -100,6 +100,7 @@ static int conn_qp_create(struct sdr_conn *conn)
 		.user_offers = pair_offers(conn),
 	};
 
+	conn->offers = attr.user_offers;
 	if (!attr.channels) {
 		/* The client decides: whoever is called offers all. */
 		struct sdr_ctx_info info = {.size = sizeof(info)};

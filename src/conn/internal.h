@@ -239,6 +239,7 @@ struct sdr_conn {
 	uint32_t reap_at;
 
 	bool tx_paired, rx_paired; /* from UP on */
+	uint16_t offers;	   /* what the peer is told of us, whatever scheme is set later */
 	bool tx_half, rx_half;
 	uint64_t half_at_ns; /* when it is tried again */
 

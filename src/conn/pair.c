@@ -52,8 +52,8 @@ uint32_t pair_messages(const struct sdr_conn *conn)
 /* A scheme that the peer cannot take is not used. */
 void pair_setup(struct sdr_conn *conn)
 {
-	conn->tx_paired = wants(conn) && conn->qi.peer_offers & CONN_OFFER_CAN;
-	conn->rx_paired = !conn->attr.no_decode && conn->qi.peer_offers & CONN_OFFER_WANT;
+	conn->tx_paired = conn->offers & CONN_OFFER_WANT && conn->qi.peer_offers & CONN_OFFER_CAN;
+	conn->rx_paired = conn->offers & CONN_OFFER_CAN && conn->qi.peer_offers & CONN_OFFER_WANT;
 	conn->half_at_ns = UINT64_MAX;
 	if (conn->tx_paired || !rel_scheme_coded(&conn->params))
 		return;

@@ -77,7 +77,7 @@ void parity_look(struct sdr_conn *conn, uint64_t now)
 
 int parity_scheme_set(struct sdr_conn *conn, const struct rel_params *params)
 {
-	bool offered = pair_offers(conn) & CONN_OFFER_WANT;
+	bool offered = conn->offers & CONN_OFFER_WANT;
 
 	if (rel_scheme_coded(params) && !(conn->rel_ready ? conn->tx_paired : offered))
 		return -ENOTSUP;

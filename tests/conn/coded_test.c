@@ -385,6 +385,39 @@ static void schemes_change(void **state)
 	run_close(&r);
 }
 
+static void without_a_code(struct sdr_conn *conn, int end)
+{
+	struct sdr_scheme scheme = {.size = sizeof(scheme)};
+
+	assert_int_equal(sdr_scheme_parse("sr-nack", &scheme, NULL, 0), 0);
+	if (end == 0)
+		assert_int_equal(sdr_conn_scheme_set(conn, &scheme), 0);
+}
+
+/* What was offered holds, though the scheme is another one once the peer knows of it. */
+static void a_scheme_set_early(void **state)
+{
+	static struct run r;
+	const struct config c = {.scheme = "ec:32,8", .loss = 0.01};
+	struct sdr_scheme scheme = {.size = sizeof(scheme)};
+
+	(void)state;
+	pair_offered = without_a_code;
+	run_open(&r, 13, &c);
+	pair_offered = NULL;
+	assert_true(r.tx.paired);
+	assert_string_equal(r.tx.scheme, "sr-nack");
+	(void)post_sizes(&r);
+	run_until_done(&r);
+	assert_int_equal(r.tx.writes_coded, 0);
+	assert_int_equal(sdr_scheme_parse("ec:32,8", &scheme, NULL, 0), 0);
+	assert_int_equal(sdr_conn_scheme_set(r.p.conn[0], &scheme), 0);
+	post(&r, MIB, 0);
+	run_until_done(&r);
+	assert_int_equal(r.tx.writes_coded, 1);
+	run_close(&r);
+}
+
 /* The time of a round of writes that are under way together, in ns. */
 static uint64_t timed(const struct config *c, uint64_t seed, unsigned int rounds)
 {
@@ -423,15 +456,11 @@ static void as_fast_as_lossless(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_scheme),
-		cmocka_unit_test(every_device),
-		cmocka_unit_test(without_payload),
-		cmocka_unit_test(a_peer_that_does_not_decode),
-		cmocka_unit_test(no_room_for_parity),
-		cmocka_unit_test(all_parity_lost),
-		cmocka_unit_test(one_too_many),
-		cmocka_unit_test(schemes_change),
-		cmocka_unit_test(as_fast_as_lossless),
+		cmocka_unit_test(every_scheme),	      cmocka_unit_test(every_device),
+		cmocka_unit_test(without_payload),    cmocka_unit_test(a_peer_that_does_not_decode),
+		cmocka_unit_test(no_room_for_parity), cmocka_unit_test(all_parity_lost),
+		cmocka_unit_test(one_too_many),	      cmocka_unit_test(schemes_change),
+		cmocka_unit_test(a_scheme_set_early), cmocka_unit_test(as_fast_as_lossless),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 
 const struct sdr_sim_device *pair_device;
 bool pair_payload_off;
+void (*pair_offered)(struct sdr_conn *conn, int end);
 const struct sdr_sim_device pair_roce = {.size = sizeof(pair_roce), .like = "roce"};
 const struct sdr_sim_device pair_nic = {.size = sizeof(pair_nic), .like = "nic"};
 
@@ -95,6 +96,8 @@ void pair_connect(struct pair *p, const struct sdr_conn_attr *attr0,
 		assert_int_equal(sdr_conn_open(p->net[end], attr[end], &p->conn[end]), 0);
 		len[end] = sdr_conn_blob_get(p->conn[end], blob[end], sizeof(blob[end]));
 		assert_true(len[end] > 0);
+		if (pair_offered)
+			pair_offered(p->conn[end], end);
 	}
 	for (int end = 0; end < 2; end++)
 		assert_int_equal(

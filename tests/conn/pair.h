@@ -34,6 +34,8 @@ struct pair {
 extern const struct sdr_sim_device *pair_device;
 /* The worlds of the next pairs have no payload. */
 extern bool pair_payload_off;
+/* If not NULL: called with each end of the next pairs, when its blob has been taken. */
+extern void (*pair_offered)(struct sdr_conn *conn, int end);
 /*
  * RoCEv2 to the letter, received by software; and by RDMA NICs, which tell no PSN and nothing of
  * late packets. RDMA devices have a path MTU of 4096.
