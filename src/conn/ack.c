@@ -61,6 +61,7 @@ static void ack_send(struct sdr_conn *conn, uint64_t now)
 		decode_service(conn);
 	}
 	conn->acked_ns = now;
+	rel_rx_made_good(&conn->rx, conn->stats.rx_decoded_pkts);
 	if (rel_rx_ack_begin(&conn->rx, now, conn_rx_message(conn, conn->rx_base), conn->fact,
 			     conn->channels, body, u64_min(sizeof(body), conn->qi.max_ctrl_bytes)))
 		return;

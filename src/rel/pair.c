@@ -254,6 +254,7 @@ static void ack_leaves(struct pair *p)
 			.duplicates = f->duplicates,
 		};
 	}
+	rel_rx_made_good(&p->rx, p->out->decoded_pkts);
 	FAIL_IF(p, rel_rx_ack_begin(&p->rx, p->now, pair_number(p, p->whole), facts, c->channels,
 				    buf, sizeof(buf)) < 0);
 	while (rel_rx_scan(&p->rx, &want))

@@ -276,6 +276,11 @@ void rel_rx_arrived(struct rel_rx *rx, uint64_t total_pkts, uint64_t now_ns)
 	rx->arrived_ns = rx->now_ns;
 }
 
+void rel_rx_made_good(struct rel_rx *rx, uint64_t pkts)
+{
+	rx->made_good = u64_max(rx->made_good, pkts);
+}
+
 void rel_rx_set_rtt(struct rel_rx *rx, uint64_t rtt_ns)
 {
 	if (rtt_ns)

@@ -158,6 +158,7 @@ struct rel_rx {
 	uint64_t arrived, acked_arrived; /* packets so far; at the last ACK */
 	uint64_t arrived_ns;		 /* when the last one was heard of */
 	uint64_t last_ack_ns;
+	uint64_t made_good;
 	uint64_t gap_ns; /* that ack_bps asks for after the last ACK */
 	uint32_t repeats_left;
 	bool any_acked, kicked;
@@ -267,6 +268,10 @@ bool rel_rx_next_block(struct rel_rx *rx, struct rel_rx_block *out);
 void rel_rx_block_done(struct rel_rx *rx, uint32_t message, uint32_t block);
 /* Symbols that blocks of coded messages lack, as told in the last ACK, for counters. */
 uint64_t rel_rx_lacking(const struct rel_rx *rx);
+
+/* So many packets were made good by codes, ever: where NICs drop late parity unseen, the sender
+ * tells by this how many were lost. */
+void rel_rx_made_good(struct rel_rx *rx, uint64_t pkts);
 
 void rel_rx_set_rtt(struct rel_rx *rx, uint64_t rtt_ns);
 /* An ACK is wanted soon whatever arrived (asked for by the peer, message finished ...). */

@@ -131,6 +131,7 @@ int rel_rx_ack_begin(struct rel_rx *rx, uint64_t now_ns, uint32_t write_below,
 		cap = REL_RX_ACK_BYTES;
 	if (wire_ack_begin(&rx->enc, buf, cap, write_below, room) < 0)
 		return -ENOSPC;
+	wire_ack_made_good(&rx->enc, (uint32_t)rx->made_good);
 	mark_time(rx, now_ns);
 	rel_rx_deficits_begin(rx, now_ns, cap - (size_t)room * WIRE_ACK_CHANNEL_MAX_BYTES);
 	rx->facts = facts;

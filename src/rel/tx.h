@@ -181,8 +181,11 @@ struct rel_tx_stats {
  * arrivals. Parity and resends count as any packet does.
  */
 struct rel_tx_loss {
-	uint64_t passed_pkts;  /* sent up to the newest that each channel delivered */
-	uint64_t arrived_pkts; /* of them, by the receiver's counts; may exceed passed_pkts */
+	uint64_t passed_pkts; /* sent up to the newest that each channel delivered */
+	/* Of them, by the receiver's counts; may exceed passed_pkts. Where the receiver sees no PSN
+	 * it does not see late parity either: there both are of data packets only, what was sent
+	 * and what was neither lost nor made good. */
+	uint64_t arrived_pkts;
 	/* Data packets that were declared lost for the first time, and the runs that they came in
 	 * (neighbours by index): mean burst = run_pkts / runs. What a code makes good before it
 	 * could be declared lost is in none (so with codes, bursts look shorter); gbn counts none.
@@ -282,6 +285,8 @@ struct rel_tx {
 	uint32_t last_coded;
 	bool any_coded;
 	uint64_t run_pkts, runs; /* see rel_tx_loss() */
+	uint64_t made_good;	 /* by the receiver's codes, as it says */
+	bool named;		 /* the receiver names packets, and sees no PSN */
 	/* Clock of the loss timers. */
 	uint64_t last_ack_ns;	/* 0: none yet */
 	uint64_t busy_since_ns; /* when in flight last left 0 */

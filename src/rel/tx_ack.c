@@ -206,6 +206,7 @@ static void channel_fact(struct rel_tx *tx, const struct wire_ack_channel *fact,
 	out->total_delivered_pkts = ch->delivered;
 	note_duplicates(tx, ch, duplicates, view);
 	uint64_t sent_ns = 0;
+	tx->named |= (fact->flags & WIRE_ACK_PACKET_VALID) != 0;
 	if (fact->flags & WIRE_ACK_PSN_VALID)
 		sent_ns = date_by_psn(tx, ch, fact, view);
 	else if (fact->flags & WIRE_ACK_PACKET_VALID)
@@ -389,6 +390,7 @@ int rel_tx_ack(struct rel_tx *tx, const uint8_t *body, size_t len, uint64_t now_
 	}
 	tx->now_ns = u64_max(tx->now_ns, now_ns);
 	out->write_below = ack.write_below;
+	rel_note_made_good(tx, ack.made_good);
 	struct rel_view view = {.now_ns = now_ns, .out = out};
 	struct wire_ack_channel fact;
 	while (wire_ack_next_channel(&ack, &fact) > 0) {

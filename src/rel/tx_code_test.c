@@ -268,6 +268,42 @@ static void names(void **state)
 	rel_tx_fini(&tx);
 }
 
+/*
+ * Where late parity is seen by nobody, losses are what was made good and what was declared lost; a
+ * count that goes back is an old ACK's, one beyond all that was sent a lie.
+ */
+static void named_losses(void **state)
+{
+	static const struct {
+		uint32_t made_good;
+		uint64_t lost, lies;
+	} acks[] = {{2, 2, 0}, {1, 2, 0}, {3, 3, 0}, {1000, 3, 1}, {0x80000004u, 3, 1}};
+	struct rel_tx tx;
+	struct rel_ack_result out;
+	struct rel_tx_loss loss;
+	struct wire_ack_enc enc;
+	uint8_t buf[300];
+	(void)state;
+	send_all(&tx, &plain);
+	for (size_t i = 0; i < SDR_ARRAY_LEN(acks); i++) {
+		struct wire_ack_channel fact = {.flags = WIRE_ACK_PACKET_VALID,
+						.newest_message = 0,
+						.newest_packet = 15,
+						.received = 14};
+		assert_int_equal(wire_ack_begin(&enc, buf, sizeof(buf), 0, 1), 0);
+		wire_ack_made_good(&enc, acks[i].made_good);
+		assert_int_equal(wire_ack_channel_put(&enc, &fact), 0);
+		int len = wire_ack_end(&enc);
+		assert_int_equal(rel_tx_ack(&tx, buf, (size_t)len, 31 * MS, &out), 0);
+		rel_tx_loss(&tx, &loss);
+		assert_int_equal(loss.passed_pkts, 16);
+		assert_int_equal(loss.arrived_pkts, 16 - acks[i].lost);
+		assert_int_equal(tx.stats.lies, acks[i].lies);
+	}
+	rel_tx_close(&tx, 0);
+	rel_tx_fini(&tx);
+}
+
 /* Memory fails at each place in turn: all goes on once it is there again. */
 static void allocation_failures(void **state)
 {
@@ -314,13 +350,10 @@ static void allocation_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opening),
-		cmocka_unit_test(batches),
-		cmocka_unit_test(deficits),
-		cmocka_unit_test(lies),
-		cmocka_unit_test(order),
-		cmocka_unit_test(names),
-		cmocka_unit_test(allocation_failures),
+		cmocka_unit_test(opening),	cmocka_unit_test(batches),
+		cmocka_unit_test(deficits),	cmocka_unit_test(lies),
+		cmocka_unit_test(order),	cmocka_unit_test(names),
+		cmocka_unit_test(named_losses), cmocka_unit_test(allocation_failures),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

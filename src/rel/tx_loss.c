@@ -41,9 +41,35 @@ void rel_count_runs(struct rel_tx *tx, const struct rel_word *w, uint64_t bits)
 	}
 }
 
+void rel_note_made_good(struct rel_tx *tx, uint32_t pkts)
+{
+	uint32_t more = pkts - (uint32_t)tx->made_good;
+	if (more > INT32_MAX) /* an older ACK */
+		return;
+	if (tx->made_good + more > tx->stats.sent_pkts)
+		tx->stats.lies++;
+	else
+		tx->made_good += more;
+}
+
+/* Of data: sent, and neither declared lost (but for those that a code might yet make good) nor made
+ * good. Every loss is one or the other, in the end. */
+static void data_loss(const struct rel_tx *tx, struct rel_tx_loss *out)
+{
+	const struct rel_tx_stats *s = &tx->stats;
+	uint64_t declared = u64_sub_floor(s->lost_pkts, s->covered_pkts + s->spurious_pkts);
+	uint64_t lost = declared + s->uncovered_pkts + tx->made_good;
+	out->passed_pkts = s->sent_pkts - s->parity_pkts;
+	out->arrived_pkts = u64_sub_floor(out->passed_pkts, lost);
+}
+
 void rel_tx_loss(const struct rel_tx *tx, struct rel_tx_loss *out)
 {
 	*out = (struct rel_tx_loss){.run_pkts = tx->run_pkts, .runs = tx->runs};
+	if (tx->named) {
+		data_loss(tx, out);
+		return;
+	}
 	for (uint32_t i = 0; i < tx->params.channels; i++) {
 		const struct rel_channel *ch = &tx->ch[i];
 		out->passed_pkts += ch->passed_pkts;

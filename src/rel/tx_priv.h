@@ -287,6 +287,8 @@ uint64_t rel_wait_ns(const struct rel_tx *tx);
 bool rel_waited(const struct rel_tx *tx);
 
 /* tx_loss.c */
+/* Mod 2^32, as an ACK has it. */
+void rel_note_made_good(struct rel_tx *tx, uint32_t pkts);
 /* These outstanding packets are about to be declared lost. */
 void rel_count_runs(struct rel_tx *tx, const struct rel_word *w, uint64_t bits);
 

@@ -6,6 +6,7 @@
 
 #include "wire/cursor.h"
 
+#define MADE_GOOD_AT 4
 #define NEWEST_FLAGS (WIRE_ACK_PSN_VALID | WIRE_ACK_PACKET_VALID)
 
 int wire_ack_begin(struct wire_ack_enc *enc, uint8_t *buf, size_t cap, uint32_t write_below,
@@ -16,12 +17,18 @@ int wire_ack_begin(struct wire_ack_enc *enc, uint8_t *buf, size_t cap, uint32_t 
 	if (nchannels > WIRE_ACK_MAX_CHANNELS || cap < WIRE_ACK_FIXED_BYTES + reserved)
 		return -ENOSPC;
 	put_be32(buf, write_below);
-	buf[4] = 0;
-	*enc = (struct wire_ack_enc){.buf = buf, .cap = cap, .at = 5, .nwindows_at = 4};
+	put_be32(buf + MADE_GOOD_AT, 0);
+	buf[8] = 0;
+	*enc = (struct wire_ack_enc){.buf = buf, .cap = cap, .at = 9, .nwindows_at = 8};
 	/* The counts of channels and deficits need their bytes whatever the windows take. */
 	enc->reserved = reserved + 1;
 	enc->reserved_deficits = 1;
 	return 0;
+}
+
+void wire_ack_made_good(struct wire_ack_enc *enc, uint32_t pkts)
+{
+	put_be32(enc->buf + MADE_GOOD_AT, pkts);
 }
 
 /* Bytes that the windows and the channels to come may still fill. */
@@ -245,6 +252,7 @@ int wire_ack_open(const uint8_t *body, size_t len, struct wire_ack *out)
 	if (len < WIRE_ACK_FIXED_BYTES)
 		return -EMSGSIZE;
 	out->write_below = wire_take_u32(&r);
+	out->made_good = wire_take_u32(&r);
 	out->nwindows = wire_take_u8(&r);
 	out->window_at_ = r.at;
 	for (unsigned int i = 0; i < out->nwindows; i++) {

@@ -2,12 +2,11 @@
 /*
  * ACK.
  *
- *	ACK:  | write_below 4 | nwindows 1 | windows (runs.h) | nchannels 1 | channels |
- *	      | ndeficits 1 | deficits |
- *	channel: | id 1 | flags 1 | newest_psn 3 | newest_message v | newest_packet v |
- *	         | age_ns 4 | received v | duplicates v | ce v | host_drops v |
- *	         newest_message and newest_packet are there only with WIRE_ACK_PACKET_VALID;
- *	         flags have that, WIRE_ACK_PSN_VALID, or none of the two
+ *	ACK:  | write_below 4 | made_good 4 | nwindows 1 | windows (runs.h) | nchannels 1 | channels
+ *| | ndeficits 1 | deficits | channel: | id 1 | flags 1 | newest_psn 3 | newest_message v |
+ *newest_packet v | | age_ns 4 | received v | duplicates v | ce v | host_drops v | newest_message
+ *and newest_packet are there only with WIRE_ACK_PACKET_VALID; flags have that, WIRE_ACK_PSN_VALID,
+ *or none of the two
  *
  *	deficit: | message 4 | nblocks 1 | first block v | deficit v | then for each further
  *	         block: blocks passed over v | deficit v |
@@ -27,7 +26,7 @@
 
 #include "wire/runs.h"
 
-#define WIRE_ACK_FIXED_BYTES 7
+#define WIRE_ACK_FIXED_BYTES 11
 #define WIRE_ACK_CHANNEL_MAX_BYTES 59
 #define WIRE_ACK_MAX_WINDOWS 255
 #define WIRE_ACK_MAX_CHANNELS 255
@@ -93,12 +92,16 @@ int wire_ack_deficit_put(struct wire_ack_enc *enc, uint32_t message, uint32_t bl
 /* Sets room aside for deficits, before the windows fill it: bytes, or what is left. */
 void wire_ack_reserve(struct wire_ack_enc *enc, size_t bytes);
 
+/* So many packets were made good by codes at the receiver, ever (mod 2^32); else 0. Any time. */
+void wire_ack_made_good(struct wire_ack_enc *enc, uint32_t pkts);
+
 /* The body's length. */
 int wire_ack_end(struct wire_ack_enc *enc);
 
 /* An ACK that was checked as a whole; below the counts, the iterators' own. */
 struct wire_ack {
 	uint32_t write_below;
+	uint32_t made_good;
 	uint8_t nwindows;
 	uint8_t nchannels;
 	const uint8_t *window_at_;

@@ -227,7 +227,7 @@ static void acks(void **state)
 		}
 		for (int cut = 0; cut < len; cut += 1 + cut / 32)
 			assert_int_equal(wire_ack_open(buf, (size_t)cut, &ack),
-					 cut < 7 ? -EMSGSIZE : -EBADMSG);
+					 cut < 11 ? -EMSGSIZE : -EBADMSG);
 	}
 }
 
@@ -235,9 +235,9 @@ static void ack_golden(void **state)
 {
 	static const uint64_t bits = 0xff;
 	static const uint8_t want[] = {
-		0, 0, 0, 9, 1,					    /* write_below, windows */
-		0, 0, 0, 9, 0, 0,    0, 0, 10,	8,    2,	    /* 8 of 10 received */
-		2,						    /* channels */
+		0, 0, 0, 9, 0, 0,    0, 0, 1,		 /* write_below, made good, windows */
+		0, 0, 0, 9, 0, 0,    0, 0, 10,	8,    2, /* 8 of 10 received */
+		2,					 /* channels */
 		1, 1, 0, 0, 7, 0,    0, 0, 100, 0x81, 1, 0,   0, 0, /* by PSN */
 		2, 2, 0, 0, 0, 0x89, 2, 5, 0,	0,    0, 200, 3, 1,
 		0, 0, /* by message and packet */
@@ -275,15 +275,15 @@ static void ack_golden(void **state)
 	assert_int_equal(wire_ack_next_channel(&ack, &channel), 1);
 	assert_same_channel(&channel, &by_packet);
 	/* Named in both ways: malformed, whatever follows. */
-	buf[32] |= WIRE_ACK_PSN_VALID;
+	buf[36] |= WIRE_ACK_PSN_VALID;
 	assert_int_equal(wire_ack_open(buf, sizeof(want), &ack), -EBADMSG);
-	buf[32] = WIRE_ACK_PACKET_VALID;
+	buf[36] = WIRE_ACK_PACKET_VALID;
 	assert_int_equal(wire_ack_open(buf, sizeof(want), &ack), 0);
 	/* A number of more than 32 bits, and one in a longer form than needed. */
-	memcpy(buf + 36, (const uint8_t[]){0xff, 0xff, 0xff, 0xff, 0x1f}, 5);
+	memcpy(buf + 40, (const uint8_t[]){0xff, 0xff, 0xff, 0xff, 0x1f}, 5);
 	assert_int_equal(wire_ack_open(buf, sizeof(want), &ack), -EBADMSG);
 	memcpy(buf, want, sizeof(want));
-	memcpy(buf + 36, (const uint8_t[]){0x89, 0x00}, 2);
+	memcpy(buf + 40, (const uint8_t[]){0x89, 0x00}, 2);
 	assert_int_equal(wire_ack_open(buf, sizeof(want), &ack), -EBADMSG);
 }
 
@@ -299,8 +299,9 @@ static struct wire_ack_enc begin(uint8_t *buf, size_t cap, unsigned int nchannel
 static void deficit_golden(void **state)
 {
 	static const uint8_t want[] = {
-		0,    0, 0,    9, 0, 0,		 /* write_below, no windows, no channels */
-		2,				 /* messages */
+		0,    0, 0,    9, 0, 0,	   0, 0,
+		0,    0, /* write_below, made good, no windows, no channels */
+		2,	 /* messages */
 		0,    0, 1,    0, 3, 0x81, 2, 5, /* 256: block 257 lacks 5 */
 		0,    1,			 /* the next one 1 */
 		0x80, 1, 0xff, 1,		 /* and after 128 more one lacks 255 */
@@ -333,7 +334,7 @@ static void deficit_golden(void **state)
 	}
 	assert_int_equal(wire_ack_next_deficit(&ack, &deficit), 0);
 	for (size_t cut = 0; cut < sizeof(want); cut++)
-		assert_int_equal(wire_ack_open(want, cut, &ack), cut < 7 ? -EMSGSIZE : -EBADMSG);
+		assert_int_equal(wire_ack_open(want, cut, &ack), cut < 11 ? -EMSGSIZE : -EBADMSG);
 }
 
 static void deficit_edges(void **state)
@@ -359,13 +360,13 @@ static void deficit_edges(void **state)
 		{{1, 0, 0, 0, 2, 2, 1, 1, 0xfd, 0xff, 0xff, 0xff, 0xf, 1}, 14, 0},
 		{{1, 0, 0, 0, 2, 2, 1, 1, 0xfe, 0xff, 0xff, 0xff, 0xf, 1}, 14, -EBADMSG},
 	};
-	uint8_t body[6 + 16] = {0};
+	uint8_t body[10 + 16] = {0};
 	struct wire_ack ack;
 
 	(void)state;
 	for (size_t i = 0; i < SDR_ARRAY_LEN(cases); i++) {
-		memcpy(body + 6, cases[i].bytes, cases[i].len);
-		assert_int_equal(wire_ack_open(body, 6 + cases[i].len, &ack), cases[i].want);
+		memcpy(body + 10, cases[i].bytes, cases[i].len);
+		assert_int_equal(wire_ack_open(body, 10 + cases[i].len, &ack), cases[i].want);
 	}
 }
 
@@ -389,6 +390,27 @@ static unsigned int put_deficits(struct rng *rng, struct wire_ack_enc *enc, unsi
 	return n;
 }
 
+/* A count of its own, 0 where nobody sets it, at any time of the building. */
+static void made_good(void **state)
+{
+	const struct wire_ack_channel channel = {.id = 1, .age_ns = 5};
+	struct wire_ack_enc enc;
+	struct wire_ack ack;
+	uint8_t buf[200];
+
+	(void)state;
+	assert_int_equal(wire_ack_begin(&enc, buf, sizeof(buf), 7, 1), 0);
+	assert_int_equal(wire_ack_open(buf, (size_t)wire_ack_end(&enc), &ack), 0);
+	assert_int_equal(ack.made_good, 0);
+	assert_int_equal(wire_ack_begin(&enc, buf, sizeof(buf), 7, 1), 0);
+	assert_int_equal(wire_ack_channel_put(&enc, &channel), 0);
+	wire_ack_made_good(&enc, 0xfedcba98);
+	assert_int_equal(wire_ack_open(buf, (size_t)wire_ack_end(&enc), &ack), 0);
+	assert_int_equal(ack.made_good, 0xfedcba98);
+	assert_int_equal(ack.write_below, 7);
+	assert_int_equal(ack.nchannels, 1);
+}
+
 /* Any deficits come back; an ACK is never longer than it may be, nor less than full. */
 static void deficits(void **state)
 {
@@ -403,7 +425,7 @@ static void deficits(void **state)
 	(void)state;
 	rng_init(&rng, 10);
 	for (int round = 0; round < 2000; round++) {
-		size_t cap = 7 + 59 * 2 + rng_below(&rng, round % 2 ? 100 : sizeof(buf) - 200);
+		size_t cap = 11 + 59 * 2 + rng_below(&rng, round % 2 ? 100 : sizeof(buf) - 200);
 		unsigned int n = (unsigned int)rng_below(&rng, SDR_ARRAY_LEN(out)), put;
 		int len;
 
@@ -416,7 +438,7 @@ static void deficits(void **state)
 		assert_true((size_t)len <= cap && buf[cap] == 0xee);
 		if (put < n)
 			assert_true(cap - (size_t)len < WIRE_ACK_DEFICIT_MAX_BYTES ||
-				    buf[6] == 255 || put > 255);
+				    buf[10] == 255 || put > 255);
 		assert_int_equal(wire_ack_open(buf, (size_t)len, &ack), 0);
 		for (unsigned int i = 0; i < put; i++) {
 			assert_int_equal(wire_ack_next_deficit(&ack, &deficit), 1);
@@ -424,7 +446,7 @@ static void deficits(void **state)
 		}
 		assert_int_equal(wire_ack_next_deficit(&ack, &deficit), 0);
 		assert_int_equal(wire_ack_next_channel(&ack, &channel), 1);
-		if (len > 7)
+		if (len > 11)
 			assert_int_equal(wire_ack_open(buf, (size_t)len - 1, &ack), -EBADMSG);
 	}
 }
@@ -468,8 +490,8 @@ int main(void)
 		cmocka_unit_test(windows),	 cmocka_unit_test(window_edges),
 		cmocka_unit_test(density),	 cmocka_unit_test(acks),
 		cmocka_unit_test(ack_golden),	 cmocka_unit_test(deficit_golden),
-		cmocka_unit_test(deficit_edges), cmocka_unit_test(deficits),
-		cmocka_unit_test(deficit_room),
+		cmocka_unit_test(deficit_edges), cmocka_unit_test(made_good),
+		cmocka_unit_test(deficits),	 cmocka_unit_test(deficit_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
