@@ -152,7 +152,7 @@ says "20 runs of 1 points did not end"
 holds 'p[0]["unfinished"] == 20 and p[0]["mean_s"] is None and p[0]["p50_s"] is None'
 
 # Other devices, a cold start, jitter, a queue.
-for words in "--device roce" "--device nic --packet 1KiB" "--cold" "--jitter 1ms" "--queue 1MiB" \
+for words in "--device roce" "--device nic --packet 1KiB" "--cold" "--jitter 1ms" "--coalesce 10us" "--queue 1MiB" \
 	"--burst 4 --loss 0.02" "--ack-loss 0.5" "--chunk 16KiB"; do
 	# shellcheck disable=SC2086
 	run 0 $FAST $words --json

@@ -9,7 +9,7 @@ from .words import GIB, MIB, size_text
 
 RATE = 400 * 10**9
 SIZES = tuple(n * MIB for n in (4, 8, 12, 16, 32, 64, 256, 512)) + (1 * GIB, 2 * GIB, 8 * GIB)
-QUICK_SIZES = (4 * MIB, 32 * MIB, 256 * MIB)
+QUICK_SIZES = (4 * MIB, 12 * MIB, 64 * MIB)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ CLAIMS = (Claim(2000, 1e-4, "sr:rto=3", "SR", 1.8, 5.2), Claim(2000, 1e-4, "ec:1
 
 
 def groups(sizes, most):
-    return [Group(claim.rtt_ns, RATE, size, (claim.loss,), (1.0,), (claim.scheme,), most(size), 3.0)
+    return [Group(claim.rtt_ns, RATE, size, (claim.loss,), (1.0,), (claim.scheme,), most(size), 1.5)
             for claim in CLAIMS for size in sizes]
 
 

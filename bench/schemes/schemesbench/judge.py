@@ -93,7 +93,8 @@ def beyond_aims(points):
                            reason_of(cell, aims[1] * cell.limit_s, cell.p999_s, tail=True))
         most = CLEAN_OVERHEAD if point.loss < CLEAN_LOSS else BUDGET
         if cell.overhead > most and packets(point.size) > FEW_PACKETS:
-            yield Miss(cell, "overhead", cell.overhead, most, "the message", "-")
+            reason = "resends on top of the budget" if point.loss else "not told by the cell"
+            yield Miss(cell, "overhead", cell.overhead, most, "the message", reason)
 
 
 def count_aims(points):

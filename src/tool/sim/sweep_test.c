@@ -239,6 +239,7 @@ static void round_trip(void **state)
 	good(&a, "limit", "100s");
 	good(&a, "cold", "yes");
 	good(&a, "learn", "yes");
+	good(&a, "coalesce", "7us");
 	sweep_init(&b);
 	for (int i = 0; i < (int)SWEEP_KEYS; i++) {
 		const char *value = sweep_text(&a, i, text);
@@ -249,7 +250,7 @@ static void round_trip(void **state)
 	assert_memory_equal(a.axis, b.axis, sizeof(a.axis));
 	assert_true(a.ack_loss == b.ack_loss && a.limit_ns == b.limit_ns && b.cold == 1 &&
 		    b.learn == 1);
-	assert_true(b.chunk_bytes == 16384 && b.jitter_ns == 10000);
+	assert_true(b.chunk_bytes == 16384 && b.jitter_ns == 10000 && b.coalesce_ns == 7000);
 	for (int i = 0; i < (int)SWEEP_KEYS; i++) {
 		const char *x = sweep_text(&a, i, text), *y = sweep_text(&b, i, again);
 
