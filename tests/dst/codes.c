@@ -44,6 +44,9 @@ static void path_draw(struct dst_world *w, struct sdr_conn_attr *a)
 
 void dst_codes_draw(struct dst_world *w, struct sdr_conn_attr *a)
 {
+	/* A CTS says of the last 64 numbers whether they ended early: two for a write. */
+	if (w->on[F_CODES] || w->on[F_SCHEME_CHANGE])
+		a->messages = (uint32_t)u64_min(a->messages, 32);
 	if (w->on[F_CODES]) {
 		a->scheme = scheme_draw(w);
 		a->pair = dst_chance(w, 0.3);
@@ -54,7 +57,7 @@ void dst_codes_draw(struct dst_world *w, struct sdr_conn_attr *a)
 	a->no_decode = w->on[F_NO_DECODE] && dst_chance(w, 0.5);
 	if (w->on[F_PARITY_MEMORY]) {
 		a->parity_bytes = 1u << 20;
-		a->messages = 64;
+		a->messages = 32; /* room for the parity of a third of them */
 	}
 }
 
