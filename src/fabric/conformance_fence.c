@@ -52,7 +52,7 @@ static void post_all(struct cf *cf, uint32_t message, const struct cf_mem *from)
 	cf_post(cf, &w);
 }
 
-static void test_late_packets_change_a_counter_only(void **state)
+static void test_late_packets_are_only_counted(void **state)
 {
 	struct cf *cf = *state;
 	struct wait_late wait = {&cf->end[CF_B], 8};
@@ -78,7 +78,12 @@ static void test_late_packets_change_a_counter_only(void **state)
 	}
 	assert_int_equal(after.ctr[SDR_CTR_rx_pkts], before.ctr[SDR_CTR_rx_pkts]);
 	assert_int_equal(after.ctr[SDR_CTR_rx_duplicate], before.ctr[SDR_CTR_rx_duplicate]);
-	assert_int_equal(after.ch[0].newest_psn, before.ch[0].newest_psn);
+	/* The newest of what is counted; by PSN, for names of packets are of what is bound. */
+	if (cf_sees_late(&cf->end[CF_B]) && cf_sees_psn(&cf->end[CF_B]))
+		assert_int_equal(after.ch[0].newest_psn, (before.ch[0].newest_psn + 8) & 0xffffff);
+	else
+		assert_int_equal(after.ch[0].newest_psn, before.ch[0].newest_psn);
+	assert_int_equal(after.ch[0].newest_message, before.ch[0].newest_message);
 	assert_all(r.mem.base, r.mem.len, 0x5a);
 	cf_mem_free(&r.mem);
 	free(r.words);
@@ -400,15 +405,10 @@ static void test_close_under_way(void **state)
 }
 
 const struct CMUnitTest cf_tests_fence[] = {
-	CF_TEST(test_late_packets_change_a_counter_only),
-	CF_TEST(test_memory_bound_again),
-	CF_TEST(test_a_bound_slot_is_busy),
-	CF_TEST(test_fences_in_a_storm),
-	CF_TEST(test_a_worker_stopped_in_its_copy),
-	CF_TEST(test_the_table_comes_later),
-	CF_TEST(test_receiver_ends_under_way),
-	CF_TEST(test_receiver_ends_a_little_later),
-	CF_TEST(test_sender_ends_under_way),
-	CF_TEST(test_close_under_way),
+	CF_TEST(test_late_packets_are_only_counted), CF_TEST(test_memory_bound_again),
+	CF_TEST(test_a_bound_slot_is_busy),	     CF_TEST(test_fences_in_a_storm),
+	CF_TEST(test_a_worker_stopped_in_its_copy),  CF_TEST(test_the_table_comes_later),
+	CF_TEST(test_receiver_ends_under_way),	     CF_TEST(test_receiver_ends_a_little_later),
+	CF_TEST(test_sender_ends_under_way),	     CF_TEST(test_close_under_way),
 };
 const size_t cf_ntests_fence = SDR_ARRAY_LEN(cf_tests_fence);

@@ -224,7 +224,7 @@ struct fabric_channel_facts {
 	uint64_t reordered_pkts; /* arrived after one that was sent later, by trains */
 	uint64_t host_drops; /* events of socket buffer overflow at this host; rocev2: all of the
 			      * device's, on channel 0, as nobody knows whose they were */
-	uint32_t newest_psn; /* newest data PSN committed or seen as duplicate */
+	uint32_t newest_psn; /* newest data PSN committed, or seen as duplicate or late */
 	bool psn_valid;
 	/* Where no PSN is seen (rocev2): the data packet that arrived last, by the low bits of
 	 * its message that an rx key has, and its index. */
