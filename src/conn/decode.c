@@ -34,7 +34,8 @@ static int write_check(const struct sdr_op *op, const struct wire_write *write, 
 {
 	uint64_t pkts = u64_div_up(write->length, payload);
 
-	if (write->code > REL_CODE_RS || write->span_start >= pkts || pkts > UINT32_MAX)
+	if (write->code > REL_CODE_RS || !write->m || write->span_start >= pkts ||
+	    pkts > UINT32_MAX)
 		return -EINVAL;
 	if (codec_write_init(w, (enum rel_code)write->code, write->k, write->m, write->depth,
 			     (uint32_t)write->span_start, (uint32_t)(pkts - write->span_start),

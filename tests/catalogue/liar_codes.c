@@ -124,6 +124,7 @@ static struct wire_write impossible(struct rng *rng)
 		break;
 	default:
 		write.m = 0;
+		write.length -= 1 + rng_below(rng, SIZE / 2); /* must not be believed either */
 		break;
 	}
 	return write;
