@@ -39,10 +39,13 @@ struct fails {
 	double fail[M_MOST + 1];
 };
 
+#define PROOF_LEAST_S 200e-6 /* of rel/'s reorder window */
+
 struct maker {
 	struct burst burst;
 	bool sure;
-	uint64_t rtt; /* in packets */
+	uint64_t rtt;  /* in packets */
+	uint64_t late; /* the same, of which a loss before the end is repaired too late */
 	uint32_t copies;
 	uint64_t gap;
 	uint8_t margin[PLAN_TABLE_MARGINS];
@@ -219,7 +222,7 @@ static void code_by_rule(struct maker *mk, uint64_t n, uint64_t span, uint32_t k
 
 static void fill_by_model(struct maker *mk, uint64_t n, struct plan_table_row *row)
 {
-	uint64_t span = u64_min(n, mk->rtt);
+	uint64_t span = u64_min(n, mk->late);
 	struct plan_table_row longer = *row;
 
 	row->copies = longer.copies = mk->copies;
@@ -278,6 +281,17 @@ static void margins(const struct burst *b, uint64_t rtt, uint8_t margin[PLAN_TAB
 	}
 }
 
+/*
+ * A round trip; on a short path also the time that it takes to be sure of a loss, which is a part
+ * of the round trip on a long one.
+ */
+static uint64_t late_pkts(const struct plan_link *link, uint64_t rtt_pkts)
+{
+	double more_s = fmin(fmax(PROOF_LEAST_S - link->rtt_s / 16, 0), link->rtt_s / 4);
+
+	return rtt_pkts + (uint64_t)(more_s / link->rtt_s * (double)rtt_pkts);
+}
+
 static void maker_init(struct maker *mk, const struct plan_link *link, bool sure,
 		       uint32_t packet_bytes)
 {
@@ -288,6 +302,7 @@ static void maker_init(struct maker *mk, const struct plan_link *link, bool sure
 	units_init(&u, link, &job);
 	mk->burst = u.burst;
 	mk->rtt = u64_max(u.rtt_slots, 1);
+	mk->late = late_pkts(link, mk->rtt);
 	mk->copies = hybrid_copies(&mk->burst, mk->rtt);
 	mk->gap = hybrid_gap(&mk->burst, mk->copies, mk->rtt);
 }
