@@ -124,7 +124,7 @@ struct sdr_op {
 	struct sdr_send *parity_send;
 	struct sdr_recv *parity_recv;
 	uint8_t *addr;
-	bool foreign; /* another device's memory: nothing of it is coded or decoded here */
+	bool foreign;	 /* another device's memory: nothing of it is coded or decoded here */
 	uint8_t *parity; /* a piece of the arena; NULL: none */
 	uint64_t parity_bytes;
 	struct codec_write code;	   /* NONE: uncoded, as far as is known */
