@@ -56,6 +56,7 @@ static void check_ack(const struct wire_msg *msg)
 		return;
 	FUZZ_REQUIRE(wire_ack_begin(&enc, again, sizeof(again), ack.write_below, ack.nchannels) ==
 		     0);
+	wire_ack_made_good(&enc, ack.made_good);
 	for (; wire_ack_next_window(&ack, &win); windows++) {
 		memset(bits, 0, sizeof(bits));
 		copy = win;
