@@ -559,8 +559,8 @@ static void all_orders(void **state)
 						       NULL};
 
 				all_sequences(&bind, kinds, nkinds, nkinds < 5 ? nkinds + 1 : 5);
-				kinds[nkinds++] = (struct arrival){SAY_END, (uint32_t)len};
-				all_sequences(&bind, kinds, nkinds, nkinds < 4 ? nkinds : 4);
+				kinds[nkinds] = (struct arrival){SAY_END, (uint32_t)len};
+				all_sequences(&bind, kinds, nkinds + 1, nkinds < 3 ? nkinds + 1 : 4);
 			}
 		}
 	}

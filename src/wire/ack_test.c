@@ -411,6 +411,20 @@ static void made_good(void **state)
 	assert_int_equal(ack.nchannels, 1);
 }
 
+/* How many of the groups that a count tells: a message's, 255 blocks in each at most. */
+static unsigned int groups(const struct wire_ack_deficit *d, unsigned int n)
+{
+	unsigned int sum = 0, in_group = 0;
+
+	for (unsigned int i = 0; i < n; i++, in_group++) {
+		if (i && d[i].message == d[i - 1].message && in_group < 255)
+			continue;
+		sum++;
+		in_group = 0;
+	}
+	return sum;
+}
+
 /* Any deficits come back; an ACK is never longer than it may be, nor less than full. */
 static void deficits(void **state)
 {
@@ -438,7 +452,7 @@ static void deficits(void **state)
 		assert_true((size_t)len <= cap && buf[cap] == 0xee);
 		if (put < n)
 			assert_true(cap - (size_t)len < WIRE_ACK_DEFICIT_MAX_BYTES ||
-				    buf[10] == 255 || put > 255);
+				    groups(out, put) == 255);
 		assert_int_equal(wire_ack_open(buf, (size_t)len, &ack), 0);
 		for (unsigned int i = 0; i < put; i++) {
 			assert_int_equal(wire_ack_next_deficit(&ack, &deficit), 1);

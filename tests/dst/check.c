@@ -90,7 +90,7 @@ void dst_check_layers(struct dst_world *w)
 #define MEM_LINK 2048u
 #define MEM_CTX (160u << 10)
 #define MEM_QP (48u << 10)
-#define MEM_CONN (160u << 10)
+#define MEM_CONN (256u << 10)
 #define MEM_NUMBER 4096u
 #define MEM_CODE (1u << 20) /* its tables, and those of what was lost lately */
 
