@@ -90,9 +90,9 @@ void dst_check_layers(struct dst_world *w)
 #define MEM_LINK 2048u
 #define MEM_CTX (160u << 10)
 #define MEM_QP (48u << 10)
-#define MEM_CONN (256u << 10)
+#define MEM_CONN (160u << 10)
 #define MEM_NUMBER 4096u
-#define MEM_CODE (1u << 20) /* its tables, and those of what was lost lately */
+#define MEM_CODE (512u << 10) /* its tables, besides those of what was lost lately */
 
 static uint64_t slabs_bytes(const struct sim *sim)
 {
@@ -112,6 +112,14 @@ static uint64_t ctx_bound(const struct sdr_ctx *ctx)
 	return sum;
 }
 
+static uint64_t code_bound(const struct codec *c, uint32_t i)
+{
+	if (!c->code[i])
+		return 0;
+	return MEM_CODE +
+	       UINT64_C(32) * CODE_TABLES_DEFAULT * code_k(c->code[i]) * u64_max(c->m[i], 4);
+}
+
 static uint64_t host_bound(const struct dst_host *h)
 {
 	uint64_t sum = (h->ctx ? ctx_bound(h->ctx) : 0) + (h->raw ? ctx_bound(h->raw) : 0);
@@ -122,7 +130,7 @@ static uint64_t host_bound(const struct dst_host *h)
 	for (const struct sdr_conn *conn = h->net->conns; conn; conn = conn->next) {
 		sum += MEM_CONN + (uint64_t)conn->attr.messages * MEM_NUMBER;
 		for (uint32_t i = 0; i < CODEC_CODES; i++)
-			sum += conn->codec.code[i] ? MEM_CODE : 0;
+			sum += code_bound(&conn->codec, i);
 	}
 	return sum;
 }
