@@ -560,7 +560,8 @@ static void all_orders(void **state)
 
 				all_sequences(&bind, kinds, nkinds, nkinds < 5 ? nkinds + 1 : 5);
 				kinds[nkinds] = (struct arrival){SAY_END, (uint32_t)len};
-				all_sequences(&bind, kinds, nkinds + 1, nkinds < 3 ? nkinds + 1 : 4);
+				all_sequences(&bind, kinds, nkinds + 1,
+					      nkinds < 3 ? nkinds + 1 : 4);
 			}
 		}
 	}
