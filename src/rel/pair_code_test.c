@@ -14,14 +14,13 @@
 
 #include "base/bits.h"
 #include "rel/pair.h"
+#include "rel/pair_twice.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 #define SEC UINT64_C(1000000000)
 #define RTT (20 * MS)
 #define WINDOW (RTT / 16 + RTT / 8) /* the reorder window, and what the receiver's ACKs take */
-
-static bool by_packet;
 
 /* One message of 32 blocks of 32 packets, two groups, with 4 packets of parity each. */
 static struct pair_config coded(void)
@@ -426,26 +425,6 @@ static void ack_blackout(void **state)
 	assert_true(r.tx.probes <= 20);
 	assert_true(r.done_ns < 7 * SEC);
 }
-
-static int see_psns(void **state)
-{
-	(void)state;
-	by_packet = false;
-	return 0;
-}
-
-static int see_packets(void **state)
-{
-	(void)state;
-	by_packet = true;
-	return 0;
-}
-
-#define TWICE(test)                                                    \
-	{#test, test, see_psns, NULL, NULL},                           \
-	{                                                              \
-#test ", packets named", test, see_packets, NULL, NULL \
-	}
 
 int main(void)
 {

@@ -13,13 +13,12 @@
 
 #include "base/bits.h"
 #include "rel/pair.h"
+#include "rel/pair_twice.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 #define SEC UINT64_C(1000000000)
 #define RTT (20 * MS)
-
-static bool by_packet;
 
 static struct pair_config plain(const char *scheme)
 {
@@ -495,26 +494,6 @@ static void wire_wrap(void **state)
 		assert_int_equal(r.spurious, 0);
 	}
 }
-
-static int see_psns(void **state)
-{
-	(void)state;
-	by_packet = false;
-	return 0;
-}
-
-static int see_packets(void **state)
-{
-	(void)state;
-	by_packet = true;
-	return 0;
-}
-
-#define TWICE(test)                                                    \
-	{#test, test, see_psns, NULL, NULL},                           \
-	{                                                              \
-#test ", packets named", test, see_packets, NULL, NULL \
-	}
 
 int main(void)
 {

@@ -4,6 +4,7 @@
  * costs its sender a part of one.
  */
 #include "pair.h"
+#include "send_facts.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,14 +31,6 @@ static bool has_arrived(void *recv)
 	struct sdr_recv_info info = {.size = sizeof(info)};
 
 	return sdr_recv_query(recv, &info) == 0 && info.end_known;
-}
-
-static bool is_done(void *send)
-{
-	struct sdr_send_info info = {.size = sizeof(info)};
-
-	sdr_send_query(send, &info);
-	return info.remote_done;
 }
 
 static uint64_t said(const struct pair *p)

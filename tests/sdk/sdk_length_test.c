@@ -4,6 +4,7 @@
  * whatever came first, and whatever contradicts it. On each kind of device.
  */
 #include "pair.h"
+#include "send_facts.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,22 +41,6 @@ static void open_world(struct world *w)
 static void settle(struct world *w)
 {
 	(void)pair_run(&w->p, pair_never, NULL, 100 * MS);
-}
-
-static bool is_fixed(void *send)
-{
-	struct sdr_send_info info = {.size = sizeof(info)};
-
-	sdr_send_query(send, &info);
-	return info.payload_bytes != 0;
-}
-
-static bool is_done(void *send)
-{
-	struct sdr_send_info info = {.size = sizeof(info)};
-
-	sdr_send_query(send, &info);
-	return info.remote_done;
 }
 
 /* A message of `len` bytes for a receive of `room`; nothing is sent yet. */

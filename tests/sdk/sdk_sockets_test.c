@@ -4,6 +4,7 @@
  * by the caller's thread or by workers, which then race with it for every packet. Real time:
  * everything waits with a limit, nothing asserts how long it took.
  */
+#include "send_facts.h"
 #include <errno.h>
 #include <sdr/sdr.h>
 #include <setjmp.h>
@@ -109,22 +110,6 @@ static void open_pair(struct pair *p)
 	assert_true(run(p, connected, p));
 	for (uint32_t i = 0; i < sizeof(src); i++)
 		src[i] = (uint8_t)(i * 2654435761u >> 11);
-}
-
-static bool is_fixed(void *send)
-{
-	struct sdr_send_info info = {.size = sizeof(info)};
-
-	sdr_send_query(send, &info);
-	return info.payload_bytes != 0;
-}
-
-static bool is_done(void *send)
-{
-	struct sdr_send_info info = {.size = sizeof(info)};
-
-	sdr_send_query(send, &info);
-	return info.remote_done;
 }
 
 static void begin(struct pair *p, const struct sdr_send_wr *wr, uint64_t room,

@@ -5,6 +5,7 @@
  * device.
  */
 #include "pair.h"
+#include "send_facts.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,16 +61,6 @@ static struct sdr_send_info send_info(struct sdr_send *send)
 
 	assert_int_equal(sdr_send_query(send, &info), 0);
 	return info;
-}
-
-static bool is_fixed(void *send)
-{
-	return send_info(send).payload_bytes != 0;
-}
-
-static bool is_done(void *send)
-{
-	return send_info(send).remote_done;
 }
 
 static void settle(struct pair *p)
